@@ -13,7 +13,9 @@ from cluster import BIN
 
 MS = 1e6  # nanoseconds
 PATIENCE = 60.0  # s; only a bound
-FLOOR_SOUND = 0.6  # ms a rank: it is 0.15 to 0.3 where nothing else wants the cores; above, others had them
+FLOOR_SOUND = (
+    0.6  # ms a rank: it is 0.15 to 0.3 where nothing else wants the cores; above, others had them
+)
 FLOOR_RANKS = 64  # of the floor that only tells whether the machine was disturbed
 
 
@@ -56,7 +58,9 @@ class Board:
             if min(stamps) > moment:
                 return max(stamps)
             if time.monotonic() > deadline:
-                raise RuntimeError(f"{sum(s > moment for s in stamps)} of {self.ranks} ranks came to main()")
+                raise RuntimeError(
+                    f"{sum(s > moment for s in stamps)} of {self.ranks} ranks came to main()"
+                )
             pause(0.002)
 
 
@@ -70,7 +74,11 @@ def read(path):
 
 def processes(text):
     """Processes whose command line has the text."""
-    return [int(p) for p in os.listdir("/proc") if p.isdigit() and int(p) != os.getpid() and text.encode() in read(f"/proc/{p}/cmdline")]
+    return [
+        int(p)
+        for p in os.listdir("/proc")
+        if p.isdigit() and int(p) != os.getpid() and text.encode() in read(f"/proc/{p}/cmdline")
+    ]
 
 
 def ranks_of(job):
@@ -85,14 +93,23 @@ def ranks_of(job):
 
 
 def floor(ranks):
-    text = subprocess.run([tool("spawn_floor"), tool("stub_trainer"), str(ranks), "1"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        [tool("spawn_floor"), tool("stub_trainer"), str(ranks), "1"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     return float(text.split()[0])
 
 
 def disturbed(floors, ranks):
     """How much the floor suffered from other load, in words; empty: not enough to matter."""
     a_rank = statistics.median(floors) / ranks
-    return "" if a_rank <= FLOOR_SOUND else f"no verdict: load (floor {a_rank:.2f} ms a rank, sound up to {FLOOR_SOUND})"
+    return (
+        ""
+        if a_rank <= FLOOR_SOUND
+        else f"no verdict: load (floor {a_rank:.2f} ms a rank, sound up to {FLOOR_SOUND})"
+    )
 
 
 def interval(values):
@@ -106,7 +123,9 @@ def interval(values):
 def judge_ratio(ratios, at_least, load):
     """(met or None, why): by the interval of the median ratio, so that noise gives no verdict rather than a wrong one."""
     between = interval(ratios)
-    text = f"{statistics.median(ratios):.2f} x" + (f" (95 %: {between[0]:.2f} to {between[1]:.2f})" if between else "")
+    text = f"{statistics.median(ratios):.2f} x" + (
+        f" (95 %: {between[0]:.2f} to {between[1]:.2f})" if between else ""
+    )
     if load:
         return None, f"{text}; {load}"
     if not between:
@@ -126,14 +145,20 @@ class Report:
         if floors:
             row["floor_median"] = statistics.median(floors)
         if ratios:
-            row["ratio_median"], row["ratio_p95"] = statistics.median(ratios), percentile(ratios, 0.95)
+            row["ratio_median"], row["ratio_p95"] = statistics.median(ratios), percentile(
+                ratios, 0.95
+            )
         if syncs:
             row["fdatasync_ms"] = [percentile(syncs, share) for share in (0.5, 0.9, 0.99)]
         row.update(more)
         self.rows.append(row)
         number = (lambda v: f"{v:9.2f}") if max(values) < 1000 else (lambda v: f"{v:9.0f}")
         sync = "/".join(f"{v:.1f}" for v in row.get("fdatasync_ms", [])) or "-"
-        against = f"{row['floor_median']:7.1f} {row['ratio_median']:5.2f}x {row['ratio_p95']:5.2f}x" if ratios else f"{'-':>7} {'-':>6} {'-':>6}"
+        against = (
+            f"{row['floor_median']:7.1f} {row['ratio_median']:5.2f}x {row['ratio_p95']:5.2f}x"
+            if ratios
+            else f"{'-':>7} {'-':>6} {'-':>6}"
+        )
         print(f"{name:34} {row['n']:4} {number(row['median'])} {number(row['p95'])} {number(row['p99'])} {unit:6} {against} {sync:>14} {row['load'][0]:5.1f}  "
               f"{'-' if met is None else 'met' if met else 'MISSED':6} {goal}", flush=True)  # fmt: skip
 

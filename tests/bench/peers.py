@@ -19,7 +19,11 @@ class Peer:
     def __init__(self, options):
         self.options = options
         self.dir = tempfile.mkdtemp(prefix="muster-bench-peer-")
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "OMPI", "PMIX", "MUSTER_"))} | {"TMPDIR": self.dir}
+        self.env = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(("SLURM", "OMPI", "PMIX", "MUSTER_"))
+        } | {"TMPDIR": self.dir}
         self.running = []
 
     def __enter__(self):
@@ -28,7 +32,15 @@ class Peer:
     def spawn(self, stamps, argv):
         with open(os.path.join(self.dir, "log"), "ab") as log:
             began = now()
-            process = subprocess.Popen(argv, env=self.env, cwd=self.dir, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                argv,
+                env=self.env,
+                cwd=self.dir,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         self.running.append((process, stamps))
         return began, process
 
@@ -97,11 +109,27 @@ class Mpirun(Peer):
 
     @staticmethod
     def missing():
-        return "" if shutil.which("mpirun") else "mpirun is not installed (deploy/install-packages bench)"
+        return (
+            ""
+            if shutil.which("mpirun")
+            else "mpirun is not installed (deploy/install-packages bench)"
+        )
 
     def start(self, ranks, stamps):
         root = ["--allow-run-as-root"] if os.getuid() == 0 else []
-        return self.spawn(stamps, ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "-n", str(ranks), *self.stub(stamps)])
+        return self.spawn(
+            stamps,
+            [
+                "mpirun",
+                *root,
+                "--oversubscribe",
+                "--bind-to",
+                "none",
+                "-n",
+                str(ranks),
+                *self.stub(stamps),
+            ],
+        )
 
 
 class Torchrun(Peer):
@@ -112,17 +140,38 @@ class Torchrun(Peer):
 
     @staticmethod
     def missing():
-        found = subprocess.run([PYTHON, "-c", "import importlib.util as u; raise SystemExit(u.find_spec('torch') is None)"], check=False).returncode == 0
+        found = (
+            subprocess.run(
+                [
+                    PYTHON,
+                    "-c",
+                    "import importlib.util as u; raise SystemExit(u.find_spec('torch') is None)",
+                ],
+                check=False,
+            ).returncode
+            == 0
+        )
         return "" if found else "python3-torch is not installed (deploy/install-packages run)"
 
     def start(self, ranks, stamps):
         port = slurm.free_ports(1)[0]
         meeting = ["--master_addr", "127.0.0.1", "--master_port", str(port)]
         if self.agents > 1:
-            meeting = ["--rdzv_backend", "c10d", "--rdzv_endpoint", f"127.0.0.1:{port}", "--rdzv_id", "bench"]
+            meeting = [
+                "--rdzv_backend",
+                "c10d",
+                "--rdzv_endpoint",
+                f"127.0.0.1:{port}",
+                "--rdzv_id",
+                "bench",
+            ]
         first = None
         for agent in range(self.agents):
-            which = ["--node_rank", str(agent)] if self.agents == 1 else ["--rdzv_conf", f"is_host={1 - agent}"]
+            which = (
+                ["--node_rank", str(agent)]
+                if self.agents == 1
+                else ["--rdzv_conf", f"is_host={1 - agent}"]
+            )
             started = self.spawn(stamps, [
                 PYTHON, "-B", os.path.join(os.path.dirname(os.path.abspath(__file__)), "torchrun_start.py"), "--nnodes", str(self.agents), *which, *meeting,
                 "--nproc_per_node", str(ranks // self.agents), "--monitor_interval", "0.01", "--max_restarts", "1000", "--log_dir", self.dir,

@@ -49,7 +49,14 @@ def reattach(options, report, wanted):
                 took.append((cluster.moments(helper)["attached"] - started) / MS)
                 assert lost.startswith("lost")
             disturbed = sum(ranks_of(job).get(rank) != who for rank, who in ranks.items())
-            report.add(names[2], took, "ms", "median <= 1000 ms, 0 disturbed", statistics.median(took) <= 1000 and not disturbed, disturbed=disturbed)
+            report.add(
+                names[2],
+                took,
+                "ms",
+                "median <= 1000 ms, 0 disturbed",
+                statistics.median(took) <= 1000 and not disturbed,
+                disturbed=disturbed,
+            )
 
 
 def placing(options, report, wanted):
@@ -59,10 +66,22 @@ def placing(options, report, wanted):
     nodes, jobs = (500, 1000) if options.quick else (2000, 4000)
     longest, whole = [], []
     for _ in range(options.repeats(30)):
-        words = subprocess.run([tool("placing_bench"), str(nodes), str(jobs)], check=True, capture_output=True, text=True).stdout.split()
+        words = subprocess.run(
+            [tool("placing_bench"), str(nodes), str(jobs)],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
         longest.append(float(words[words.index("longest") + 1]))
         whole.append(float(words[words.index("all") + 1]))
-    report.add(f"placing-{jobs}-jobs-{nodes}-nodes", longest, "ms", "longest batch: median <= 250 ms", statistics.median(longest) <= 250, whole_ms=statistics.median(whole))
+    report.add(
+        f"placing-{jobs}-jobs-{nodes}-nodes",
+        longest,
+        "ms",
+        "longest batch: median <= 250 ms",
+        statistics.median(longest) <= 250,
+        whole_ms=statistics.median(whole),
+    )
 
 
 def resources(options, report, wanted):
@@ -70,14 +89,21 @@ def resources(options, report, wanted):
         return
     seconds = 15 if options.quick else 60
     with WatchedCluster(options, 1, 8) as cluster:
-        _, job = cluster.launch(cluster.stub_file("steps", 8, ["--steps", "1000000", "--step-ms", "1000"]))
+        _, job = cluster.launch(
+            cluster.stub_file("steps", 8, ["--steps", "1000000", "--step-ms", "1000"])
+        )
         cluster.watcher.wait("first-step", job)
         agent = cluster.pid(cluster.nodes[0])
-        worker = next(p for p in processes(f"/runs/{job}.1") if b"muster-worker" in read(f"/proc/{p}/cmdline"))
+        worker = next(
+            p for p in processes(f"/runs/{job}.1") if b"muster-worker" in read(f"/proc/{p}/cmdline")
+        )
         watched = {"agent": agent, "controller": cluster.pid("controller"), "worker": worker}
 
         def on_cpu(pid):
-            return sum(int(read(f"/proc/{pid}/task/{task}/schedstat").split()[0]) for task in os.listdir(f"/proc/{pid}/task"))
+            return sum(
+                int(read(f"/proc/{pid}/task/{task}/schedstat").split()[0])
+                for task in os.listdir(f"/proc/{pid}/task")
+            )
 
         before = {name: on_cpu(pid) for name, pid in watched.items()}
         began = now()
@@ -85,8 +111,25 @@ def resources(options, report, wanted):
         goals = {"agent": (30.0, 0.3), "controller": (None, None), "worker": (3.0, None)}
         for name, pid in watched.items():
             share = 100 * (on_cpu(pid) - before[name]) / (now() - began)
-            status = dict(line.split(":", 1) for line in read(f"/proc/{pid}/status").decode().splitlines())
-            sizes = {key: int(status[key].split()[0]) / 1024 for key in ("VmRSS", "RssAnon", "RssFile")}
+            status = dict(
+                line.split(":", 1) for line in read(f"/proc/{pid}/status").decode().splitlines()
+            )
+            sizes = {
+                key: int(status[key].split()[0]) / 1024 for key in ("VmRSS", "RssAnon", "RssFile")
+            }
             rss, cpu = goals[name]
-            report.add(f"rss-cpu-{name}-rss", [sizes["VmRSS"]], "MiB", f"<= {rss} MB" if rss else "-", sizes["VmRSS"] * 1.048576 <= rss if rss else None, **sizes)
-            report.add(f"rss-cpu-{name}-cpu", [share], "%core", f"<= {cpu} % over {seconds} s" if cpu else "-", share <= cpu if cpu else None)
+            report.add(
+                f"rss-cpu-{name}-rss",
+                [sizes["VmRSS"]],
+                "MiB",
+                f"<= {rss} MB" if rss else "-",
+                sizes["VmRSS"] * 1.048576 <= rss if rss else None,
+                **sizes,
+            )
+            report.add(
+                f"rss-cpu-{name}-cpu",
+                [share],
+                "%core",
+                f"<= {cpu} % over {seconds} s" if cpu else "-",
+                share <= cpu if cpu else None,
+            )

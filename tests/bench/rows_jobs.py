@@ -14,7 +14,9 @@ from watched import WatchedCluster
 SLURM_TASKS = 640  # of one array: ten times its 64 slots, as its scheduler looks once a second
 CHUNK = 10_000  # jobs of one reading while the history grows
 STILL = 6.0  # s without a move after which jobs are taken for left behind
-ARCHIVE_AFTER = "1s"  # by default finished jobs stay at hand for 10 minutes: most of a history is archived
+ARCHIVE_AFTER = (
+    "1s"  # by default finished jobs stay at hand for 10 minutes: most of a history is archived
+)
 
 
 def run_jobs(cluster, jobs, slots, tag):
@@ -22,7 +24,9 @@ def run_jobs(cluster, jobs, slots, tag):
     helper = cluster.start_helper("rate", str(jobs), str(slots), tag)
     text, _ = helper.communicate(timeout=60 * PATIENCE)
     if not text.startswith("total"):
-        raise RuntimeError(f"bench_client rate said {text!r}; the end of the daemons' log:\n{cluster.log_ends()}")
+        raise RuntimeError(
+            f"bench_client rate said {text!r}; the end of the daemons' log:\n{cluster.log_ends()}"
+        )
     _, seconds, succeeded = text.split()
     if int(succeeded) != jobs:
         raise RuntimeError(f"{succeeded} of {jobs} trivial jobs succeeded")
@@ -50,17 +54,44 @@ def rate(options, report, wanted):
                 floors.append(floor(FLOOR_RANKS))
                 if reference:
                     theirs.append(tasks / reference.array(tasks if repeat >= 0 else slots))
-                rates.append(run_jobs(cluster, jobs if repeat >= 0 else slots, slots, f"t{repeat + 1}"))
+                rates.append(
+                    run_jobs(cluster, jobs if repeat >= 0 else slots, slots, f"t{repeat + 1}")
+                )
             rates, theirs, floors = rates[1:], theirs[1:], floors[1:]
         if not reference:
             report.absent(name + "-slurm", why)
-            report.add(name, rates, "jobs/s", f">= {goal} x Slurm (not measured: absolute figure)" if goal else "-", None, syncs=cluster.syncs, jobs_a_run=jobs)
+            report.add(
+                name,
+                rates,
+                "jobs/s",
+                f">= {goal} x Slurm (not measured: absolute figure)" if goal else "-",
+                None,
+                syncs=cluster.syncs,
+                jobs_a_run=jobs,
+            )
             continue
         ratios = [ours / slurms for ours, slurms in zip(rates, theirs)]
         met, text = judge_ratio(ratios, goal or 0, disturbed(floors, FLOOR_RANKS))
         goal_text = f">= {goal} x Slurm: {text}" if goal else f"x Slurm: {text}"
-        report.add(name, rates, "jobs/s", goal_text, met if goal else None, syncs=cluster.syncs, jobs_a_run=jobs, slurm_ratios=ratios)
-        report.add(name + "-slurm", theirs, "jobs/s", "-", None, tasks_a_run=tasks, scheduler=slurm.SCHEDULER)
+        report.add(
+            name,
+            rates,
+            "jobs/s",
+            goal_text,
+            met if goal else None,
+            syncs=cluster.syncs,
+            jobs_a_run=jobs,
+            slurm_ratios=ratios,
+        )
+        report.add(
+            name + "-slurm",
+            theirs,
+            "jobs/s",
+            "-",
+            None,
+            tasks_a_run=tasks,
+            scheduler=slurm.SCHEDULER,
+        )
 
 
 # ---------------------------------------------------------------- after many finished jobs
@@ -69,7 +100,9 @@ def rate(options, report, wanted):
 def archived(cluster):
     """Finished jobs that have moved to the journal's archive."""
     path = os.path.join(cluster.dir, "controller", "journal", "journal.db")
-    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=PATIENCE)) as database:
+    with contextlib.closing(
+        sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=PATIENCE)
+    ) as database:
         return database.execute("SELECT count(*) FROM archive").fetchone()[0]
 
 
@@ -85,7 +118,11 @@ def rest(cluster, finished):
 
 def unreaped(pid):
     """Children of that process that have ended and were not waited for."""
-    stats = [read(f"/proc/{one}/stat").rsplit(b")", 1)[-1].split() for one in os.listdir("/proc") if one.isdigit()]
+    stats = [
+        read(f"/proc/{one}/stat").rsplit(b")", 1)[-1].split()
+        for one in os.listdir("/proc")
+        if one.isdigit()
+    ]
     return sum(fields[:2] == [b"Z", str(pid).encode()] for fields in stats)
 
 
@@ -101,7 +138,14 @@ def rss_mib(pid):
 
 
 def tree_mib(path):
-    return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(path) for name in names) / 2**20
+    return (
+        sum(
+            os.path.getsize(os.path.join(folder, name))
+            for folder, _, names in os.walk(path)
+            for name in names
+        )
+        / 2**20
+    )
 
 
 class Side:
@@ -111,7 +155,10 @@ class Side:
         self.cluster, self.finished, self.runs, self.stuck = cluster, 0, 0, 0
 
     def daemons(self):
-        return {"controller": self.cluster.pid("controller"), "agent": self.cluster.pid(self.cluster.nodes[0])}
+        return {
+            "controller": self.cluster.pid("controller"),
+            "agent": self.cluster.pid(self.cluster.nodes[0]),
+        }
 
     def run(self, jobs):
         """(jobs a second, {daemon: ms of CPU a job})"""
@@ -120,7 +167,9 @@ class Side:
         a_second = run_jobs(self.cluster, jobs, 64, f"r{self.runs}")
         self.finished += jobs
         self.stuck += rest(self.cluster, self.finished - self.stuck)
-        return a_second, {name: (cpu_ms(pid) - before[name]) / jobs for name, pid in self.daemons().items()}
+        return a_second, {
+            name: (cpu_ms(pid) - before[name]) / jobs for name, pid in self.daemons().items()
+        }
 
 
 def grow(side, finished):
@@ -128,10 +177,22 @@ def grow(side, finished):
     trend = []
     while side.finished < finished:
         a_second, spent = side.run(min(CHUNK, finished - side.finished))
-        now = {"jobs": side.finished, "jobs_a_second": a_second, "cpu_ms_a_job": spent, "rss_mib": {name: rss_mib(pid) for name, pid in side.daemons().items()}}
+        now = {
+            "jobs": side.finished,
+            "jobs_a_second": a_second,
+            "cpu_ms_a_job": spent,
+            "rss_mib": {name: rss_mib(pid) for name, pid in side.daemons().items()},
+        }
         trend.append(now)
-        parts = [f"{name} {spent[name]:.2f} ms of CPU a job, {now['rss_mib'][name]:.0f} MiB" for name in spent]
-        print(f"  {side.finished} jobs have ended, {a_second:.0f} a second; {'; '.join(parts)}", file=sys.stderr, flush=True)
+        parts = [
+            f"{name} {spent[name]:.2f} ms of CPU a job, {now['rss_mib'][name]:.0f} MiB"
+            for name in spent
+        ]
+        print(
+            f"  {side.finished} jobs have ended, {a_second:.0f} a second; {'; '.join(parts)}",
+            file=sys.stderr,
+            flush=True,
+        )
     return trend
 
 
@@ -139,8 +200,17 @@ def sizes(side):
     state = os.path.join(side.cluster.dir, "controller")
     out = {f"{name}-rss": rss_mib(pid) for name, pid in side.daemons().items()}
     journal = os.path.join(state, "journal")
-    out["journal"] = sum(os.path.getsize(os.path.join(journal, name)) for name in os.listdir(journal) if name.startswith("journal.db")) / 2**20
-    out["controller-dir"] = tree_mib(state) - tree_mib(journal) + out["journal"]  # without the ballast
+    out["journal"] = (
+        sum(
+            os.path.getsize(os.path.join(journal, name))
+            for name in os.listdir(journal)
+            if name.startswith("journal.db")
+        )
+        / 2**20
+    )
+    out["controller-dir"] = (
+        tree_mib(state) - tree_mib(journal) + out["journal"]
+    )  # without the ballast
     out["agent-dir"] = tree_mib(side.cluster.agent_dir(side.cluster.nodes[0]))
     return out
 
@@ -165,7 +235,9 @@ def after_many(options, report, wanted):
         for repeat in range(options.repeats(12)):
             with WatchedCluster(options, 1, 64, extra) as young:
                 fresh = Side(young)
-                fresh.run(jobs)  # a cluster's first jobs are slow: caches, first pages of everything
+                fresh.run(
+                    jobs
+                )  # a cluster's first jobs are slow: caches, first pages of everything
                 old.run(64)
                 floors.append(floor(FLOOR_RANKS))
                 behind.sync(20)
@@ -175,15 +247,43 @@ def after_many(options, report, wanted):
                     rates[which].append(a_second)
                     cpu[which].append(spent)
         runs = os.listdir(os.path.join(behind.agent_dir(behind.nodes[0]), "runs"))
-        left = {"not archived": old.stuck, "run directories": len(runs), "unreaped workers": unreaped(old.daemons()["agent"])}
+        left = {
+            "not archived": old.stuck,
+            "run directories": len(runs),
+            "unreaped workers": unreaped(old.daemons()["agent"]),
+        }
     ratios = [after / before for after, before in zip(rates["old"], rates["fresh"])]
     met, text = judge_ratio(ratios, 0.9, disturbed(floors, FLOOR_RANKS))
-    report.add(name, rates["old"], "jobs/s", f">= 0.9 x a fresh controller: {text}", met, syncs=behind.syncs, jobs_a_run=jobs, ratios_to_fresh=ratios, trend=trend)
+    report.add(
+        name,
+        rates["old"],
+        "jobs/s",
+        f">= 0.9 x a fresh controller: {text}",
+        met,
+        syncs=behind.syncs,
+        jobs_a_run=jobs,
+        ratios_to_fresh=ratios,
+        trend=trend,
+    )
     report.add(name + "-fresh", rates["fresh"], "jobs/s", "-", None)
     for daemon in cpu["old"][0]:
         spent = {which: [one[daemon] for one in runs] for which, runs in cpu.items()}
         share = statistics.median(spent["old"]) / max(statistics.median(spent["fresh"]), 1e-9)
-        report.add(f"{name}-{daemon}-cpu", spent["old"], "ms/job", f"x {share:.2f} of the fresh one's", None, fresh=spent["fresh"])
-    report.add(name + "-left-behind", [sum(left.values())], "", "0 " + ", ".join(f"{what} ({count})" for what, count in left.items()), not any(left.values()), **left)
+        report.add(
+            f"{name}-{daemon}-cpu",
+            spent["old"],
+            "ms/job",
+            f"x {share:.2f} of the fresh one's",
+            None,
+            fresh=spent["fresh"],
+        )
+    report.add(
+        name + "-left-behind",
+        [sum(left.values())],
+        "",
+        "0 " + ", ".join(f"{what} ({count})" for what, count in left.items()),
+        not any(left.values()),
+        **left,
+    )
     for what, mib in big.items():
         report.add(f"{name}-{what}", [mib], "MiB", f"{small[what]:.1f} after {jobs}", None)

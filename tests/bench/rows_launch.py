@@ -46,21 +46,39 @@ def dropped_if_it_fails(report, references, row):
 def compared(report, name, took, ours, floors):
     """A launcher's row: its time against the floor, and muster's against its own."""
     share = statistics.median(mine / theirs for mine, theirs in zip(ours, took))
-    report.add(name, took, "ms", f"muster takes {share:.2f} of it", None, floors=floors, ratios=[t / f for t, f in zip(took, floors)], muster_share=share)
+    report.add(
+        name,
+        took,
+        "ms",
+        f"muster takes {share:.2f} of it",
+        None,
+        floors=floors,
+        ratios=[t / f for t, f in zip(took, floors)],
+        muster_share=share,
+    )
 
 
 def launch(options, report, wanted):
     counts = [ranks for ranks in (1, 8, 64, 256) if wanted(f"launch-{ranks}")]
     if not counts:
         return
-    others = {f"launch-{ranks}-{kind.name}": kind for ranks in counts for kind in LAUNCHERS.get(ranks, ()) if wanted(f"launch-{ranks}-{kind.name}")}
+    others = {
+        f"launch-{ranks}-{kind.name}": kind
+        for ranks in counts
+        for kind in LAUNCHERS.get(ranks, ())
+        if wanted(f"launch-{ranks}-{kind.name}")
+    }
     with WatchedCluster(options, 1, 256) as cluster, contextlib.ExitStack() as stack:
         others = opened(stack, options, report, others)
         for ranks in counts:
             stamps = os.path.join(cluster.dir, "stamps")
             board = Board(stamps, ranks)
             spec = cluster.stub_file(f"launch-{ranks}", ranks, ["--block", "--stamp", stamps])
-            references = {row: (launcher, []) for row, launcher in others.items() if row.startswith(f"launch-{ranks}-")}
+            references = {
+                row: (launcher, [])
+                for row, launcher in others.items()
+                if row.startswith(f"launch-{ranks}-")
+            }
             took, floors = [], []
             cluster.syncs = []
             for repeat in range(-1, options.repeats(30)):  # the first only warms
@@ -83,9 +101,22 @@ def launch(options, report, wanted):
             if ranks >= 64:
                 met = statistics.median(ratios) <= 2.5
                 sound = statistics.median(floors) / ranks <= FLOOR_SOUND
-                goal = "ratio <= 2.5" if sound or not met else "ratio <= 2.5 (no verdict: load; the floor is inflated: --realtime)"
+                goal = (
+                    "ratio <= 2.5"
+                    if sound or not met
+                    else "ratio <= 2.5 (no verdict: load; the floor is inflated: --realtime)"
+                )
                 met = met if sound or not met else None
-            report.add(f"launch-{ranks}", took, "ms", goal, met, syncs=cluster.syncs, floors=floors, ratios=ratios)
+            report.add(
+                f"launch-{ranks}",
+                took,
+                "ms",
+                goal,
+                met,
+                syncs=cluster.syncs,
+                floors=floors,
+                ratios=ratios,
+            )
             for row, (_, theirs) in references.items():
                 compared(report, row, theirs[1:], took, floors)
 
@@ -98,7 +129,11 @@ def peer_restarts(launcher, times, ranks, stamps, took, floors):
     for repeat in range(times):
         floors.append(floor(ranks))
         board.clear()
-        stubs = [pid for pid in processes(stamps) if b"peer_stub" in read(f"/proc/{pid}/cmdline").split(b"\0")[0]]
+        stubs = [
+            pid
+            for pid in processes(stamps)
+            if b"peer_stub" in read(f"/proc/{pid}/cmdline").split(b"\0")[0]
+        ]
         killed = now()
         os.kill(stubs[repeat % len(stubs)], signal.SIGKILL)
         took.append((board.last_after(killed) - killed) / MS)
@@ -107,19 +142,31 @@ def peer_restarts(launcher, times, ranks, stamps, took, floors):
 
 def restart(options, report, wanted):
     grace = 1000
-    rows = [("restart-8", 8, 30, [], 100), ("restart-64", 64, 30, [], 400), ("restart-8-ignoring-sigterm", 8, 8, ["--ignore-sigterm"], grace + 100)]
+    rows = [
+        ("restart-8", 8, 30, [], 100),
+        ("restart-64", 64, 30, [], 400),
+        ("restart-8-ignoring-sigterm", 8, 8, ["--ignore-sigterm"], grace + 100),
+    ]
     rows = [row for row in rows if wanted(row[0]) or wanted("killed-to-durable")]
     if not rows:
         return
     others = {f"restart-8-{kind.name}": kind for kind in (peers.Torchrun, peers.TorchrunTwoAgents)}
-    others = {row: kind for row, kind in others.items() if rows[0][0] == "restart-8" and wanted(row)}
+    others = {
+        row: kind for row, kind in others.items() if rows[0][0] == "restart-8" and wanted(row)
+    }
     with WatchedCluster(options, 2, 32) as cluster, contextlib.ExitStack() as stack:
         others = opened(stack, options, report, others)
         for name, ranks, repeats, args, goal in rows:
             stamps = os.path.join(cluster.dir, "stamps")
             board = Board(stamps, ranks)
-            spec = cluster.stub_file(name, ranks, ["--block", "--stamp", stamps, *args], nodes=2, stop_grace="1s")
-            references = {row: (launcher, [], []) for row, launcher in others.items()} if name == "restart-8" else {}
+            spec = cluster.stub_file(
+                name, ranks, ["--block", "--stamp", stamps, *args], nodes=2, stop_grace="1s"
+            )
+            references = (
+                {row: (launcher, [], []) for row, launcher in others.items()}
+                if name == "restart-8"
+                else {}
+            )
             took, floors, durable, job, attempt = [], [], [], None, 0
             cluster.syncs = []
             for repeat in range(options.repeats(repeats)):
@@ -128,7 +175,14 @@ def restart(options, report, wanted):
                     for row, (launcher, theirs, under) in list(references.items()):
                         if len(theirs) < options.repeats(repeats) // launcher.agents:
                             with dropped_if_it_fails(report, references, row):
-                                peer_restarts(launcher, min(ATTEMPTS_PER_JOB, options.repeats(repeats)), ranks, stamps + "-peer", theirs, under)
+                                peer_restarts(
+                                    launcher,
+                                    min(ATTEMPTS_PER_JOB, options.repeats(repeats)),
+                                    ranks,
+                                    stamps + "-peer",
+                                    theirs,
+                                    under,
+                                )
                     began, job = cluster.launch(spec)
                     board.last_after(began)
                     attempt = 1
@@ -147,10 +201,26 @@ def restart(options, report, wanted):
             if job:
                 cluster.cancel(job)
             ratios = [t / f for t, f in zip(took, floors)]
-            report.add(name, took, "ms", f"median <= {goal} ms", statistics.median(took) <= goal, syncs=cluster.syncs, floors=floors, ratios=ratios)
+            report.add(
+                name,
+                took,
+                "ms",
+                f"median <= {goal} ms",
+                statistics.median(took) <= goal,
+                syncs=cluster.syncs,
+                floors=floors,
+                ratios=ratios,
+            )
             if name == "restart-8":
                 bound = 5 + percentile(cluster.syncs, 0.99)
-                report.add("killed-to-durable", durable, "ms", f"p99 <= {bound:.1f} ms", percentile(durable, 0.99) <= bound, syncs=cluster.syncs)
+                report.add(
+                    "killed-to-durable",
+                    durable,
+                    "ms",
+                    f"p99 <= {bound:.1f} ms",
+                    percentile(durable, 0.99) <= bound,
+                    syncs=cluster.syncs,
+                )
             for row, (_, theirs, under) in references.items():
                 compared(report, row, theirs, took, under)
 
@@ -161,7 +231,21 @@ def exit_to_durable(options, report, wanted):
         return
     with WatchedCluster(options, 1, 8) as cluster:
         took = []
-        spec = cluster.stub_file("exits", 1, ["--steps", "3", "--step-ms", "20", "--no-barrier", "--exit-code-at", "2:7", "--trace", cluster.dir])
+        spec = cluster.stub_file(
+            "exits",
+            1,
+            [
+                "--steps",
+                "3",
+                "--step-ms",
+                "20",
+                "--no-barrier",
+                "--exit-code-at",
+                "2:7",
+                "--trace",
+                cluster.dir,
+            ],
+        )
         trace = os.path.join(cluster.dir, "rank-0.trace")
         for repeat in range(options.repeats(60)):
             _, job = cluster.launch(spec)
@@ -172,4 +256,11 @@ def exit_to_durable(options, report, wanted):
                 took.append((cluster.watcher.wait("rank-exited", job, attempt) - last) / MS)
             cluster.sync(5)
         bound = 5 + percentile(cluster.syncs, 0.99)
-        report.add("exit-to-durable", took, "ms", f"p99 <= {bound:.1f} ms", percentile(took, 0.99) <= bound, syncs=cluster.syncs)
+        report.add(
+            "exit-to-durable",
+            took,
+            "ms",
+            f"p99 <= {bound:.1f} ms",
+            percentile(took, 0.99) <= bound,
+            syncs=cluster.syncs,
+        )

@@ -86,7 +86,9 @@ class Slurm:
     def __init__(self, options, cpus):
         self.options, self.cpus, self.daemons, self.ended = options, cpus, [], 0
         self.dir = tempfile.mkdtemp(prefix="muster-bench-slurm-")
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH", "MUSTER_"))} | {"SLURM_CONF": os.path.join(self.dir, "slurm.conf")}
+        self.env = {
+            k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH", "MUSTER_"))
+        } | {"SLURM_CONF": os.path.join(self.dir, "slurm.conf")}
 
     def path(self, name):
         return os.path.join(self.dir, name)
@@ -106,47 +108,98 @@ class Slurm:
             file.write(os.urandom(1024))
         host, (controller, node) = socket.gethostname().split(".")[0], free_ports(2)
         with open(self.path("slurm.conf"), "w", encoding="ascii") as file:
-            file.write(CONFIGURATION.format(host=host, dir=self.dir, cpus=self.cpus, scheduler=SCHEDULER, controller_port=controller, node_port=node))
+            file.write(
+                CONFIGURATION.format(
+                    host=host,
+                    dir=self.dir,
+                    cpus=self.cpus,
+                    scheduler=SCHEDULER,
+                    controller_port=controller,
+                    node_port=node,
+                )
+            )
         # The interpreter of this script is /bin/true itself: a task is one exec, without a shell.
-        with open(os.open(self.path("true"), os.O_WRONLY | os.O_CREAT, 0o700), "w", encoding="ascii") as file:
+        with open(
+            os.open(self.path("true"), os.O_WRONLY | os.O_CREAT, 0o700), "w", encoding="ascii"
+        ) as file:
             file.write("#!/bin/true\n")
         # --force: the directory is closed to other users, which munged would rather not have.
-        files = {"socket": "sock", "key-file": "key", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
-        self.daemon("munged", "--foreground", "--force", *(f"--{kind}={self.path('munge.' + name)}" for kind, name in files.items()))
+        files = {
+            "socket": "sock",
+            "key-file": "key",
+            "pid-file": "pid",
+            "log-file": "log",
+            "seed-file": "seed",
+        }
+        self.daemon(
+            "munged",
+            "--foreground",
+            "--force",
+            *(f"--{kind}={self.path('munge.' + name)}" for kind, name in files.items()),
+        )
         self.until("munged listens", lambda: os.path.exists(self.path("munge.sock")))
         self.daemon("slurmctld", "-D", "-c")
         self.daemon("slurmd", "-D", "-N", "node")
-        self.until("the node is idle", lambda: self.ask("sinfo", "-h", "-o", "%T").startswith("idle"))
+        self.until(
+            "the node is idle", lambda: self.ask("sinfo", "-h", "-o", "%T").startswith("idle")
+        )
 
     def daemon(self, name, *args):
         with open(self.path("daemons.log"), "ab") as log:
-            self.daemons.append(subprocess.Popen([find(name), *args], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True))
+            self.daemons.append(
+                subprocess.Popen(
+                    [find(name), *args],
+                    env=self.env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            )
 
     def until(self, what, holds):
         deadline = time.monotonic() + PATIENCE
         while not holds():
             dead = [process.args[0] for process in self.daemons if process.poll() is not None]
             if dead or time.monotonic() > deadline:
-                raise RuntimeError(f"waiting until {what} in Slurm: {'ended: ' + ', '.join(dead) if dead else 'time is up'}; {self.log_end()}")
+                raise RuntimeError(
+                    f"waiting until {what} in Slurm: {'ended: ' + ', '.join(dead) if dead else 'time is up'}; {self.log_end()}"
+                )
             pause(0.02)
 
     def log_end(self):
-        return "; ".join(read(self.path(name))[-700:].decode(errors="replace") for name in ("daemons.log", "slurmctld.log", "slurmd.log"))
+        return "; ".join(
+            read(self.path(name))[-700:].decode(errors="replace")
+            for name in ("daemons.log", "slurmctld.log", "slurmd.log")
+        )
 
     def ask(self, *argv):
-        return subprocess.run(argv, env=self.env, capture_output=True, text=True, timeout=PATIENCE).stdout
+        return subprocess.run(
+            argv, env=self.env, capture_output=True, text=True, timeout=PATIENCE
+        ).stdout
 
     def array(self, tasks):
         """Seconds from before sbatch of an array of /bin/true to the end of its last task."""
         began = now()
-        submit = ["sbatch", "--parsable", f"--array=0-{tasks - 1}", "-o", "/dev/null", "-D", "/", self.path("true")]
+        submit = [
+            "sbatch",
+            "--parsable",
+            f"--array=0-{tasks - 1}",
+            "-o",
+            "/dev/null",
+            "-D",
+            "/",
+            self.path("true"),
+        ]
         subprocess.run(submit, env=self.env, check=True, capture_output=True, timeout=PATIENCE)
         lines, deadline = b"", time.monotonic() + 10 * PATIENCE
         with open(self.path("ended"), "rb") as record:
             record.seek(self.ended)
             while lines.count(b"\n") < tasks:
                 if time.monotonic() > deadline:
-                    raise RuntimeError(f"Slurm: {lines.count(b'JobState=')} of {tasks} tasks ended; {self.log_end()}")
+                    raise RuntimeError(
+                        f"Slurm: {lines.count(b'JobState=')} of {tasks} tasks ended; {self.log_end()}"
+                    )
                 pause(0.005)
                 lines += record.read()
             took = (now() - began) / 1e9
@@ -158,7 +211,11 @@ class Slurm:
 
     def rest(self):
         """Until nothing runs or waits, so that the next figure is not of this one's end."""
-        self.until("it is idle", lambda: not self.ask("squeue", "-h") and self.ask("sinfo", "-h", "-o", "%T").startswith("idle"))
+        self.until(
+            "it is idle",
+            lambda: not self.ask("squeue", "-h")
+            and self.ask("sinfo", "-h", "-o", "%T").startswith("idle"),
+        )
 
     def __exit__(self, *_):
         if len(self.daemons) > 1:
@@ -167,15 +224,22 @@ class Slurm:
                 self.ask("scancel", "--state=pending")
             except subprocess.SubprocessError as error:
                 print(f"ending Slurm's jobs: {error}", file=sys.stderr)
-        for process in reversed(self.daemons):  # slurmd says goodbye to slurmctld, both by way of munged
+        for process in reversed(
+            self.daemons
+        ):  # slurmd says goodbye to slurmctld, both by way of munged
             process.terminate()
             try:
                 process.wait(PATIENCE / 4)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        for pid in filter(str.isdigit, os.listdir("/proc")):  # step daemons and tasks, after a failure: they have the configuration's name from their parents
-            if self.env["SLURM_CONF"].encode() in read(f"/proc/{pid}/environ") and int(pid) != os.getpid():
+        for pid in filter(
+            str.isdigit, os.listdir("/proc")
+        ):  # step daemons and tasks, after a failure: they have the configuration's name from their parents
+            if (
+                self.env["SLURM_CONF"].encode() in read(f"/proc/{pid}/environ")
+                and int(pid) != os.getpid()
+            ):
                 os.kill(int(pid), signal.SIGKILL)
         if self.options.keep:
             print("kept:", self.dir, file=sys.stderr)

@@ -7,7 +7,9 @@ from torch.distributed.elastic.multiprocessing import api
 def std_from_str(text):
     if ":" not in text:
         return api.Std(int(text))
-    return {int(rank): api.Std(int(kind)) for rank, kind in (one.split(":") for one in text.split(","))}
+    return {
+        int(rank): api.Std(int(kind)) for rank, kind in (one.split(":") for one in text.split(","))
+    }
 
 
 api.Std.from_str = staticmethod(std_from_str)

@@ -18,7 +18,9 @@ class Watcher:
     def __init__(self, endpoint):
         self.events = []
         self.news = threading.Condition()
-        self.process = subprocess.Popen([tool("bench_client"), "watch", endpoint], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [tool("bench_client"), "watch", endpoint], stdout=subprocess.PIPE, text=True
+        )
         if self.process.stdout.readline() != "ready\n":
             raise RuntimeError("bench_client watch did not start")
         self.reader = threading.Thread(target=self.read, daemon=True)
@@ -44,7 +46,9 @@ class Watcher:
                             return event[0]
                 done = len(self.events)
                 if not self.news.wait(deadline - time.monotonic()):
-                    raise RuntimeError(f"waiting for {kind} of {job} {attempt or ''}: {self.events[-8:]}")
+                    raise RuntimeError(
+                        f"waiting for {kind} of {job} {attempt or ''}: {self.events[-8:]}"
+                    )
 
     def close(self):
         self.process.kill()
@@ -55,7 +59,9 @@ class WatchedCluster(Cluster):
     """`extra`: more words for the controller. No daemon is waited for here but by bench_client, to the moment."""
 
     def __init__(self, options, nodes, devices, extra=()):
-        super().__init__(nodes, devices, controller_args=extra, agent_args=("--cgroup", options.cgroup))
+        super().__init__(
+            nodes, devices, controller_args=extra, agent_args=("--cgroup", options.cgroup)
+        )
         self.nodes = [f"bench{os.getpid()}-{n}" for n in range(nodes)]
         self.env = {"PATH": "/usr/bin:/bin", "HOME": self.dir, "MUSTER_CONTROLLER": self.endpoint}
         self.keep, self.watcher, self.syncs = options.keep, None, []
@@ -82,7 +88,9 @@ class WatchedCluster(Cluster):
         return self.daemon(name).process.pid
 
     def start_helper(self, verb, *args):
-        helper = subprocess.Popen([tool("bench_client"), verb, self.endpoint, *args], stdout=subprocess.PIPE, text=True)
+        helper = subprocess.Popen(
+            [tool("bench_client"), verb, self.endpoint, *args], stdout=subprocess.PIPE, text=True
+        )
         if helper.stdout.readline() != "ready\n":
             raise RuntimeError(f"bench_client {verb} did not start")
         return helper
@@ -111,7 +119,12 @@ class WatchedCluster(Cluster):
         """(moment before the exec of `muster run -d`, job id)."""
         out, into = os.pipe()
         began = now()
-        pid = os.posix_spawn(tool("muster"), ["muster", "run", "-d", path], self.env, file_actions=[(os.POSIX_SPAWN_DUP2, into, 1), (os.POSIX_SPAWN_CLOSE, out)])
+        pid = os.posix_spawn(
+            tool("muster"),
+            ["muster", "run", "-d", path],
+            self.env,
+            file_actions=[(os.POSIX_SPAWN_DUP2, into, 1), (os.POSIX_SPAWN_CLOSE, out)],
+        )
         os.close(into)
         with os.fdopen(out, encoding="ascii") as reader:
             job = reader.read().strip()

@@ -23,11 +23,27 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CORPUS = os.path.join(HERE, "corpus")
 MEMORY_MIB = 2048
 # Bytes of one input: what a reader's own limits make interesting. A log line counts up to 64 KiB, an archive's tail likewise.
-MOST = {"agents": 16_384, "checkpoint": 70_000, "diff": 16_384, "frames": 8_192, "log": 100_000, "patch": 16_384, "probe": 32_768, "ranktable": 32_768, "spec": 16_384}
-KEPT, KEPT_BYTES, KEPT_BYTES_EACH = 60, 40_000, 2_048  # of one target: inputs, bytes; bytes of one input
+MOST = {
+    "agents": 16_384,
+    "checkpoint": 70_000,
+    "diff": 16_384,
+    "frames": 8_192,
+    "log": 100_000,
+    "patch": 16_384,
+    "probe": 32_768,
+    "ranktable": 32_768,
+    "spec": 16_384,
+}
+KEPT, KEPT_BYTES, KEPT_BYTES_EACH = (
+    60,
+    40_000,
+    2_048,
+)  # of one target: inputs, bytes; bytes of one input
 # Kept inputs are files of the tree, whose house rules (tests/tidy) refuse some words; spelled so that they do not refuse this line.
 NOT_KEPT = re.compile(rb"TO[D]O|FIX[M]E|X{3}|HAC[K]|/roo[t]/|[u]nimplemented|not[ ]implemented")
-BY_FUZZER = re.compile(r"[0-9a-f]{40}")  # names that libFuzzer gives; others were put there by hand and stay
+BY_FUZZER = re.compile(
+    r"[0-9a-f]{40}"
+)  # names that libFuzzer gives; others were put there by hand and stay
 
 
 class Fuzzer:
@@ -36,7 +52,9 @@ class Fuzzer:
         self.binary = os.path.join(build, "bin", f"fuzz_{target}")
         self.kept = os.path.join(CORPUS, target)
         self.work = os.path.join(build, "fuzz")
-        self.found, self.seeds = os.path.join(self.work, "found", target), os.path.join(self.work, "seeds", target)
+        self.found, self.seeds = os.path.join(self.work, "found", target), os.path.join(
+            self.work, "seeds", target
+        )
         self.artifacts = os.path.join(self.work, "artifacts", target)
         self.words = os.path.join(self.work, f"{target}.dict")
 
@@ -53,7 +71,11 @@ class Fuzzer:
         return [f"-dict={self.words}"] if words else []
 
     def environment(self):
-        return {**os.environ, "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+        return {
+            **os.environ,
+            "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        }
 
     def run(self, seconds):
         """(whether nothing was found, what to print)."""
@@ -74,18 +96,30 @@ class Fuzzer:
             log_text = file.read()
         runs = re.search(r"stat::number_of_executed_units:\s*(\d+)", log_text)
         covered = re.findall(r"cov: (\d+)", log_text)
-        counts = runs[1] if runs else "?", covered[-1] if covered else "?", len(os.listdir(self.found))
-        text = "fuzz {}: {} inputs, {} places covered, {} inputs found so far".format(self.target, *counts)
+        counts = (
+            runs[1] if runs else "?",
+            covered[-1] if covered else "?",
+            len(os.listdir(self.found)),
+        )
+        text = "fuzz {}: {} inputs, {} places covered, {} inputs found so far".format(
+            self.target, *counts
+        )
         if code == 0:
             return True, text
         text += f"\n  ended with {code}; all that it said: {log}"
-        for reason in re.findall(r"(?m)^(?:broken property: .*|.*runtime error: .*|==\d+== ?ERROR: .*|SUMMARY: .*)$", log_text)[:6]:
+        for reason in re.findall(
+            r"(?m)^(?:broken property: .*|.*runtime error: .*|==\d+== ?ERROR: .*|SUMMARY: .*)$",
+            log_text,
+        )[:6]:
             text += f"\n  {reason[:300]}"
         for name in sorted(set(os.listdir(self.artifacts)) - before):
             path = os.path.join(self.artifacts, name)
             text += f"\n  input: {path}\n  once more: {self.binary} {path}\n  smaller: {self.binary} -minimize_crash=1 -max_total_time=30 {path}"
         kept = os.path.relpath(self.kept)
-        return False, f"{text}\n  mended? Put the input into {kept} under a name that says what it was: the ordinary suite runs it from then on"
+        return (
+            False,
+            f"{text}\n  mended? Put the input into {kept} under a name that says what it was: the ordinary suite runs it from then on",
+        )
 
     def keep(self):
         """The smallest set of inputs that covers what seeds alone do not."""
@@ -94,8 +128,20 @@ class Fuzzer:
             for path in glob.glob(os.path.join(self.seeds, "*")):
                 shutil.copy(path, merged)
             start = set(os.listdir(merged))
-            command = [self.binary, "-set_cover_merge=1", "-use_counters=0", f"-max_len={KEPT_BYTES_EACH}", merged, self.kept, self.found]
-            quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            command = [
+                self.binary,
+                "-set_cover_merge=1",
+                "-use_counters=0",
+                f"-max_len={KEPT_BYTES_EACH}",
+                merged,
+                self.kept,
+                self.found,
+            ]
+            quiet = {
+                "stdin": subprocess.DEVNULL,
+                "stdout": subprocess.DEVNULL,
+                "stderr": subprocess.DEVNULL,
+            }
             subprocess.run(command, env=self.environment(), check=True, **quiet)
             new = [os.path.join(merged, name) for name in set(os.listdir(merged)) - start]
             new.sort(key=lambda path: (-os.path.getsize(path), path))  # long ones cover more
@@ -120,10 +166,18 @@ def main():
     options.add_argument("--build", default=os.path.join(HERE, "../../build/fuzz"))
     options.add_argument("--keep", action="store_true")
     given = options.parse_args()
-    fuzzers = [Fuzzer(target, os.path.realpath(given.build)) for target in sorted(MOST) if re.search(given.pattern, target)]
+    fuzzers = [
+        Fuzzer(target, os.path.realpath(given.build))
+        for target in sorted(MOST)
+        if re.search(given.pattern, target)
+    ]
     missing = [fuzzer.binary for fuzzer in fuzzers if not os.access(fuzzer.binary, os.X_OK)]
     if missing or not fuzzers:
-        why = f"{missing[0]} is not there; tests/run --fuzz builds it" if missing else f"no target matches '{given.pattern}'"
+        why = (
+            f"{missing[0]} is not there; tests/run --fuzz builds it"
+            if missing
+            else f"no target matches '{given.pattern}'"
+        )
         print(f"fuzz.py: {why}", file=sys.stderr)
         return 64
     if given.keep:

@@ -42,7 +42,17 @@ def slices(text):
 
 
 def ranktable():
-    words = [b"[0,8)", b"[0,16)", b"[4,8]", b"4,5,6,7", b"0-7", b"10.20.0.11", b"fe80::1%eth0", b"/a/hccl_8p.json", b"node-1"]
+    words = [
+        b"[0,8)",
+        b"[0,16)",
+        b"[4,8]",
+        b"4,5,6,7",
+        b"0-7",
+        b"10.20.0.11",
+        b"fe80::1%eth0",
+        b"/a/hccl_8p.json",
+        b"node-1",
+    ]
     group = (b'{"status":"completed","group_count":"1","group_list":[{"group_name":"g","device_count":"2","instance_count":"2","instance_list":['
              b'{"pod_name":"p-1","server_id":"a","devices":[{"device_id":"0","device_ip":"1.1.1.1"}]},'
              b'{"pod_name":"p-0","server_id":"b","devices":[{"device_id":"0","device_ip":"1.1.1.2"}]}]}]}')  # fmt: skip
@@ -60,9 +70,13 @@ def spec():
     found = files("deploy/samples/**/*.yaml")
     for text in files("tests/golden/spec-errors.txt"):
         for case in cases(text, b"-- said"):
-            over = re.sub(rb"(?m)^--(set|env) ", rb"#\1 ", case.strip(b"\n") + b"\n").replace(b"<0xff>", b"\xff")
+            over = re.sub(rb"(?m)^--(set|env) ", rb"#\1 ", case.strip(b"\n") + b"\n").replace(
+                b"<0xff>", b"\xff"
+            )
             base = b"name: base\nengine: torch\nlaunch: {script: train.py}\n"
-            found.append(base + over if over.startswith(b"#set") or over.startswith(b"#env") else over)
+            found.append(
+                base + over if over.startswith(b"#set") or over.startswith(b"#env") else over
+            )
     for text in files("tests/unit/spec/plans/*.txt"):
         found += cases(text, b"-- placed")
     for text in files("docs/job-spec.md", "docs/engines/*.md"):
@@ -75,7 +89,14 @@ def patch():
     for text in files("tests/unit/patch/cases.txt"):
         for part in re.split(rb"(?m)^== .*\n", text)[1:]:
             body, _, rest = part.partition(b"-- file ")
-            found.append(re.sub(rb"(?m)^-- change ", b"#at ", rest.partition(b"\n")[2].partition(b"-- becomes")[0]) + body)
+            found.append(
+                re.sub(
+                    rb"(?m)^-- change ",
+                    b"#at ",
+                    rest.partition(b"\n")[2].partition(b"-- becomes")[0],
+                )
+                + body
+            )
     script = b"#var A=x y\n#!/bin/bash\nexport A=1 B=\"$(date)\"\ncat <<-'E' | tee x\n\tA=2\n\tE\nA=${B:-`c`} run.py --x \\\n  1\nL=(1 2)\n"
     return found + files("deploy/samples/**/*.sh") + [script]
 
@@ -84,8 +105,14 @@ def log():
     found = []
     for text in files("tests/fixtures/logs/*.log"):
         found += slices(text)
-    bar = "\r".join(f"  {n}%|{'█' * n}{' ' * (50 - n)}| {n}/50 [00:{n:02d}<00:10,  1.00s/it, loss=2.{n}]" for n in range(0, 50, 7))
-    return found + [bar.encode(), b"x" * 70_000 + b" iteration 1/ 2 | lm loss: 1.0 |\nRuntimeError: " + b"y" * 2000 + b"\n"]
+    bar = "\r".join(
+        f"  {n}%|{'█' * n}{' ' * (50 - n)}| {n}/50 [00:{n:02d}<00:10,  1.00s/it, loss=2.{n}]"
+        for n in range(0, 50, 7)
+    )
+    return found + [
+        bar.encode(),
+        b"x" * 70_000 + b" iteration 1/ 2 | lm loss: 1.0 |\nRuntimeError: " + b"y" * 2000 + b"\n",
+    ]
 
 
 def probe():
@@ -106,7 +133,9 @@ def _zip(names, comment=b""):
 def _safetensors(tensors):
     at, parts = 0, []
     for name, dtype, size in tensors:
-        parts.append(f'"{name}":{{"dtype":"{dtype}","shape":[{size}],"data_offsets":[{at},{at + size}]}}')
+        parts.append(
+            f'"{name}":{{"dtype":"{dtype}","shape":[{size}],"data_offsets":[{at},{at + size}]}}'
+        )
         at += size
     header = ('{"__metadata__":{"format":"ms"},' + ",".join(parts) + "}").encode()
     return struct.pack("<Q", len(header)) + header + b"\1" * at, header
@@ -120,12 +149,22 @@ def _ckpt_value(tag, kind, content):
             size >>= 7
             if size == 0:
                 return key + length + data
-    return field(b"\x0a", field(b"\x0a", tag) + field(b"\x12", b"\x08\x02\x08\x02" + field(b"\x12", kind) + field(b"\x1a", content)))
+
+    return field(
+        b"\x0a",
+        field(b"\x0a", tag)
+        + field(b"\x12", b"\x08\x02\x08\x02" + field(b"\x12", kind) + field(b"\x1a", content)),
+    )
 
 
 def checkpoint():
     plain, header = _safetensors([("w", "F32", 16)])
-    scalars = [("epoch_num", "I64", 8), ("step_num", "I64", 8), ("global_step", "I32", 4), ("loss_scale", "F32", 4)]
+    scalars = [
+        ("epoch_num", "I64", 8),
+        ("step_num", "I64", 8),
+        ("global_step", "I32", 4),
+        ("loss_scale", "F32", 4),
+    ]
     resume, resume_header = _safetensors([("w", "F32", 16), *scalars])
     ckpt = b"".join(_ckpt_value(tag, kind, content) for tag, kind, content in (
         (b"w", b"Float32", b"\0" * 16), (b"epoch_num", b"Int32", struct.pack("<i", 3)), (b"step_num", b"Int32", struct.pack("<i", 70)),
@@ -133,14 +172,29 @@ def checkpoint():
     crc = ckpt + b"crc_num" + struct.pack(">q", 1234).rjust(10, b"\0")
     archive = _zip(["archive/data.pkl", "archive/data/0"], b"a comment")
     at, size, count = archive.find(b"PK\1\2"), archive.find(b"PK\5\6") - archive.find(b"PK\1\2"), 2
-    records = struct.pack("<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, count, count, size, at) + struct.pack("<IIQI", 0x07064B50, 0, at + size, 1)
+    records = struct.pack(
+        "<IQHHIIQQQQ", 0x06064B50, 44, 45, 45, 0, 0, count, count, size, at
+    ) + struct.pack("<IIQI", 0x07064B50, 0, at + size, 1)
     zip64 = archive[: at + size] + records + archive[at + size :]
-    return [plain, header, resume, resume_header, ckpt, ckpt[: len(ckpt) // 2], crc, _zip(["a"]), archive, zip64, archive[:-5]]
+    return [
+        plain,
+        header,
+        resume,
+        resume_header,
+        ckpt,
+        ckpt[: len(ckpt) // 2],
+        crc,
+        _zip(["a"]),
+        archive,
+        zip64,
+        archive[:-5],
+    ]
 
 
 def frames():
     def frame(payload):
         return struct.pack("<II", len(payload), zlib.crc32(payload)) + payload
+
     lines = b"started\nrank 0 ended\nswept\n"
     # muster.rundir.v1.Event: wall_ns, boot_ns, boot_id; then kinds
     event = b"\x09" + struct.pack("<q", 1) + b"\x11" + struct.pack("<q", 2) + b"\x1a\x04boot"
@@ -150,18 +204,42 @@ def frames():
 
 def agents():
     def hello(node, devices, more=""):
-        cards = " ".join(f'devices {{ id: {id} physical_id: {physical} type: "{kind}" }}' for id, physical, kind in devices)
+        cards = " ".join(
+            f'devices {{ id: {id} physical_id: {physical} type: "{kind}" }}'
+            for id, physical, kind in devices
+        )
         return (f'== {node}\nhello {{ protocol_min: 1 protocol_max: 1 version: "1" node: "{node}" instance: "i-{node}" boot_id: "b"\n'
                 f'  inventory {{ address: "10.0.0.1" features: "launch-files" {cards} }} {more} }}\n')  # fmt: skip
 
     def fact(node, job, what, attempt=1):
         return f'== {node}\nfacts {{ sequence: 1 facts {{ job_id: "{job}" attempt: {attempt} at {{ seconds: 1800000000 }} {what} }} }}\n'
+
     cpu = [(id, id, "cpu") for id in range(4)]
     two = hello("n0", cpu) + hello("n1", cpu)
-    ends = [("started { pids: 7 worker_pid: 6 }", "exited { rank: 0 code: 1 evidence: \"RuntimeError: x\" }", "swept { reason: \"ended\" }"),
-            ("start_failed { why: START_FAILURE_DISK text: \"disk full\" }", "swept { reason: \"never started\" }"),
-            ("started { }", "first_step { step: 1 }", "exited { rank: 0 }", "exited { rank: 1 signal: 9 }", "auxiliary_exited { name: \"scheduler\" code: 1 }", "swept { }")]
-    histories = [two + "".join(fact("n0", job, what) for what in history) + "== later 20\n" for job in ("j1", "j2", "j3") for history in ends]
+    ends = [
+        (
+            "started { pids: 7 worker_pid: 6 }",
+            'exited { rank: 0 code: 1 evidence: "RuntimeError: x" }',
+            'swept { reason: "ended" }',
+        ),
+        (
+            'start_failed { why: START_FAILURE_DISK text: "disk full" }',
+            'swept { reason: "never started" }',
+        ),
+        (
+            "started { }",
+            "first_step { step: 1 }",
+            "exited { rank: 0 }",
+            "exited { rank: 1 signal: 9 }",
+            'auxiliary_exited { name: "scheduler" code: 1 }',
+            "swept { }",
+        ),
+    ]
+    histories = [
+        two + "".join(fact("n0", job, what) for what in history) + "== later 20\n"
+        for job in ("j1", "j2", "j3")
+        for history in ends
+    ]
     heartbeat = ('== n0\nheartbeat { number: 1 devices { id: 0 health: DEVICE_HEALTH_BAD occupants { pid: 9 } } readings { job_id: "j1" attempt: 1 ranks { rank: 0 step: 4 loss: 1 }\n'
              '  samples { step: 4 seconds: 1 } shards { step: 4 shard: "rank_0" bytes: 1 finished: true expected: 1 path: "/c" } setting_up: true setup_text: "x" } }\n')  # fmt: skip
     return [hello("n0", [(0, 0, "ascend910_93"), (1, 0, "ascend910_93"), (2, 1, "ascend910_93")]), hello("n0", [(0, 0, "cpu"), (0, 1, "cpu"), (1, 2, "cpu")]),
@@ -172,48 +250,62 @@ def agents():
 def diff():
     body = b"@@ -1,3 +1,4 @@ def f():\n a\n-b\n+B\n+C\n c\n@@ -20 +21 @@\n-x\n\\ No newline at end of file\n+y\n"
     git = b"diff --git a/t/x.py b/t/x.py\nindex 1..2 100644\n--- a/t/x.py\n+++ b/t/x.py\n" + body
-    plain = b"diff -ru old/t/x.py new/t/x.py\n--- old/t/x.py\t2024-01-01 00:00:00 +0000\n+++ new/t/x.py\t2024-01-02 00:00:00 +0000\n" + body + b"Only in new: y\n"
+    plain = (
+        b"diff -ru old/t/x.py new/t/x.py\n--- old/t/x.py\t2024-01-01 00:00:00 +0000\n+++ new/t/x.py\t2024-01-02 00:00:00 +0000\n"
+        + body
+        + b"Only in new: y\n"
+    )
     come_and_go = (b"diff --git a/n b/n\nnew file mode 100755\nindex 0..1\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+x\n"
                    b"diff --git a/o b/o\ndeleted file mode 100644\nindex 1..0\n--- a/o\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
                    b"diff --git a/m.py b/n.py\nsimilarity index 100%\nrename from m.py\nrename to n.py\n"
                    b"diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n")  # fmt: skip
-    mail = b"From 12ab\nSubject: [PATCH] --- not a file\n\n---\n t/x.py | 2 +-\n\n" + git + b"-- \n2.39\n"
-    return [git, plain, come_and_go, mail, b"diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\n"]
+    mail = (
+        b"From 12ab\nSubject: [PATCH] --- not a file\n\n---\n t/x.py | 2 +-\n\n"
+        + git
+        + b"-- \n2.39\n"
+    )
+    return [
+        git,
+        plain,
+        come_and_go,
+        mail,
+        b"diff --git a/x b/x\nindex 1..2 100644\nGIT binary patch\nliteral 1\n",
+    ]
 
 
 WORDS = {
-    "agents": r'''
+    "agents": r"""
         "== n0" "== n1" "== later " "hello { " "facts { " "heartbeat { " "devices { " "physical_id: " "job_id: " "attempt: " "started { " "exited { " "swept { "
         "start_failed { " "first_step { " "auxiliary_exited { " "rank: " "seconds: " "readings { " "ranks { " "samples { " "shards { " "occupants { "
         "present { " "4294967295" "18446744073709551615" "-9223372036854775808"
-    ''',
-    "diff": r'''
+    """,
+    "diff": r"""
         "diff --git a/" " b/" "--- a/" "+++ b/" "/dev/null" "@@ -1,3 +1,4 @@" "@@ -0,0 +1 @@" "new file mode 100644" "deleted file mode " "old mode " "new mode "
         "index 1..2 " "120000" "160000" "100755" "rename from " "rename to " "copy from " "GIT binary patch" "Binary files " " differ" "\\ No newline" "../"
         ".git/" "-- "
-    ''',
-    "ranktable": r'''
+    """,
+    "ranktable": r"""
         "status" "completed" "initializing" "version" "1.0" "1.2" "server_count" "server_list" "server_id" "device" "device_id" "device_ip" "rank_id"
         "host_ip" "host_nic_ip" "super_device_id" "super_pod_list" "super_pod_id" "group_count" "group_list" "group_name" "device_count" "device_num"
         "server_num" "instance_count" "instance_list" "pod_name" "devices" "deploy_mode" "lab" "para_plane_nic_location" "device_port"
         "backup_device_ip"
-    ''',
-    "probe": r'''
+    """,
+    "probe": r"""
         "== npu-smi info" "== npu-smi info -m" "== npu-smi info -l" "== hccn_tool -i 0 -ip -g" "=> status 1" "| NPU   Name" "Phy-ID" "Bus-Id"
         "HBM-Usage(MB)" "No running processes found in NPU" "NPU ID" "Chip Count" "Total Count" "ipaddr:" "link status: UP" "address_0="
         "[GPU is lost]" "index, uuid, name"
-    ''',
-    "patch": r'''
+    """,
+    "patch": r"""
         "#at " "#var " "[type=" "<<: *" "&a " "*a" "!!str " "- " ": " "{}" "[]" "|" ">-" "null" "export " "<<EOF" "$(" "${" "(("
-    ''',
-    "log": r'''
+    """,
+    "log": r"""
         "elapsed time per iteration (ms):" "lm loss:" "iteration" "Epoch:[" "loss:" "ERROR" "Traceback (most recent call last)" "RuntimeError:"
         "EI0006:" "ERR01100" "[rank0]: " "nan" "inf"
-    ''',
-    "checkpoint": r'''
+    """,
+    "checkpoint": r"""
         "PK\x05\x06" "PK\x06\x06" "PK\x06\x07" "PK\x01\x02" "__metadata__" "dtype" "data_offsets" "shape" "epoch_num" "step_num" "global_step"
         "loss_scale" "crc_num" "Int32" "Int64"
-    ''',
+    """,
 }
 
 
@@ -221,14 +313,30 @@ def dictionary(target):
     if target == "spec":
         with open(os.path.join(ROOT, "common/spec/key_table.cc"), encoding="utf-8") as file:
             keys = set(re.findall(r'^\s*\{"([a-z_.]+)",', file.read(), re.M))
-        words = {part for key in keys for part in (key, key.split(".")[-1] + ": ")} | {"#set ", "#env ", "${", "<<: ", "- "}
+        words = {part for key in keys for part in (key, key.split(".")[-1] + ": ")} | {
+            "#set ",
+            "#env ",
+            "${",
+            "<<: ",
+            "- ",
+        }
         return "".join(f'"{word}"\n' for word in sorted(words))
     return "".join(word + "\n" for word in re.findall(r'"(?:[^"\\]|\\.)*"', WORDS.get(target, "")))
 
 
 def write(target, folder):
     os.makedirs(folder, exist_ok=True)
-    for seed in {"agents": agents, "checkpoint": checkpoint, "diff": diff, "frames": frames, "log": log, "patch": patch, "probe": probe, "ranktable": ranktable, "spec": spec}[target]():
+    for seed in {
+        "agents": agents,
+        "checkpoint": checkpoint,
+        "diff": diff,
+        "frames": frames,
+        "log": log,
+        "patch": patch,
+        "probe": probe,
+        "ranktable": ranktable,
+        "spec": spec,
+    }[target]():
         data = seed.encode() if isinstance(seed, str) else seed
         with open(os.path.join(folder, hashlib.sha1(data).hexdigest()), "wb") as file:
             file.write(data)

@@ -26,13 +26,21 @@ class After(unittest.TestCase):
     def test_chain_and_a_killed_controller(self):
         with Cluster(nodes=1, devices=2) as cluster:
             first, second = Trace(cluster, "first"), Trace(cluster, "second")
-            one = cluster.submit(cluster.stub("one", "--steps", STEPS, "--step-ms", STEP_MS, "--trace", first.path, devices=1))
-            two = cluster.submit(self.behind(cluster, "two", "one", "--steps", 3, "--trace", second.path))
+            one = cluster.submit(
+                cluster.stub(
+                    "one", "--steps", STEPS, "--step-ms", STEP_MS, "--trace", first.path, devices=1
+                )
+            )
+            two = cluster.submit(
+                self.behind(cluster, "two", "one", "--steps", 3, "--trace", second.path)
+            )
             three = cluster.submit(self.behind(cluster, "three", [two[:12], "one"], "--steps", 3))
             self.assertEqual(cluster.show(two)["spec"]["schedule"]["after"], [one])
             self.assertEqual(cluster.show(three)["spec"]["schedule"]["after"], [two, one])
             first.wait(one, 3)
-            self.assertIn(f"waits for job 'one' ({one}), which is running, step ", self.why(cluster, two))
+            self.assertIn(
+                f"waits for job 'one' ({one}), which is running, step ", self.why(cluster, two)
+            )
             self.assertRegex(cluster.output("ps"), r"two +\w+ +queued .* behind one\n")
             # Both devices are there and one is free: it does not wait for that. What comes behind the waiting ones is not held up.
             other = cluster.submit(cluster.stub("other", "--steps", 3, devices=1))
@@ -60,8 +68,12 @@ class After(unittest.TestCase):
     def test_failure_and_cancel(self):
         with Cluster(nodes=1, devices=1) as cluster:
             # It has the one device until the chain is there.
-            gate = cluster.submit(cluster.stub("gate", "--steps", 10**6, "--step-ms", STEP_MS, devices=1))
-            spec = cluster.stub("bad", "--steps", 100, "--step-ms", STEP_MS, "--exit-code-at", "3:7", devices=1)
+            gate = cluster.submit(
+                cluster.stub("gate", "--steps", 10**6, "--step-ms", STEP_MS, devices=1)
+            )
+            spec = cluster.stub(
+                "bad", "--steps", 100, "--step-ms", STEP_MS, "--exit-code-at", "3:7", devices=1
+            )
             spec["recovery"]["max_restarts"] = 0
             bad = cluster.submit(spec)
             two = cluster.submit(self.behind(cluster, "two", "bad", "--steps", 3))
@@ -71,23 +83,49 @@ class After(unittest.TestCase):
             cluster.wait(two, code=3)
             cluster.wait(bad, code=1)
             self.assertIn(f"because job 'bad' ({bad}) failed: ", self.why(cluster, three))
-            self.assertEqual([event["type"] for event in cluster.events(two)], ["job-submitted", "job-ended"])
+            self.assertEqual(
+                [event["type"] for event in cluster.events(two)], ["job-submitted", "job-ended"]
+            )
             # Behind it nothing is taken any more; what there is not is said apart.
             path = os.path.join(cluster.work, "two.yaml")
-            self.assertEqual(cluster.muster("run", "-d", path, "--set", f"schedule.after={bad}", "--set", "name=late").code, 2)
-            unknown = cluster.muster("run", "-d", path, "--set", "schedule.after=nobody", "--set", "name=late")
+            self.assertEqual(
+                cluster.muster(
+                    "run", "-d", path, "--set", f"schedule.after={bad}", "--set", "name=late"
+                ).code,
+                2,
+            )
+            unknown = cluster.muster(
+                "run", "-d", path, "--set", "schedule.after=nobody", "--set", "name=late"
+            )
             self.assertEqual(unknown.code, 10)
             self.assertIn("the newest are 'three'", unknown.err)
 
             # A request that is repeated is the same job, though the spec that is stored has the id of what was typed as a name.
-            long = cluster.submit(cluster.stub("long", "--steps", 10**6, "--step-ms", STEP_MS, devices=1))
-            submit = ("run", "-d", path, "--set", "schedule.after=long", "--set", "name=waiting", "--request-id", "once")
+            long = cluster.submit(
+                cluster.stub("long", "--steps", 10**6, "--step-ms", STEP_MS, devices=1)
+            )
+            submit = (
+                "run",
+                "-d",
+                path,
+                "--set",
+                "schedule.after=long",
+                "--set",
+                "name=waiting",
+                "--request-id",
+                "once",
+            )
             job = cluster.output(*submit).split()[0]
             self.assertEqual(cluster.output(*submit).split()[0], job)
             plan = cluster.output("plan", path, "--set", "schedule.after=long")
-            self.assertRegex(plan, rf"^would wait: for job 'long' \({long}\), which is .*\nshown on nodes that are made up: ")
+            self.assertRegex(
+                plan,
+                rf"^would wait: for job 'long' \({long}\), which is .*\nshown on nodes that are made up: ",
+            )
             last = cluster.output("plan", path, "--set", "schedule.after='@last'")
-            self.assertIn(f"would wait: for job 'waiting' ({job}), which is queued behind others", last)
+            self.assertIn(
+                f"would wait: for job 'waiting' ({job}), which is queued behind others", last
+            )
             cluster.output("cancel", job)
             cluster.wait(job, code=3)
             cluster.output("cancel", long)

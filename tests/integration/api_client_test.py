@@ -48,23 +48,36 @@ class Api:
 
     def __init__(self, channel, reflection):
         self._channel, self._reflection = channel, reflection
-        self._ask_stream = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-                                                 request_serializer=reflection.ServerReflectionRequest.SerializeToString,
-                                                 response_deserializer=reflection.ServerReflectionResponse.FromString)
+        self._ask_stream = channel.stream_stream(
+            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+            request_serializer=reflection.ServerReflectionRequest.SerializeToString,
+            response_deserializer=reflection.ServerReflectionResponse.FromString,
+        )
         self._pool = descriptor_pool.DescriptorPool()
         self._files = set()
 
     def _ask(self, **request):
-        answer = next(iter(self._ask_stream(iter([self._reflection.ServerReflectionRequest(**request)]), timeout=TIMEOUT)))
+        answer = next(
+            iter(
+                self._ask_stream(
+                    iter([self._reflection.ServerReflectionRequest(**request)]), timeout=TIMEOUT
+                )
+            )
+        )
         if answer.HasField("error_response"):
             raise KeyError(answer.error_response.error_message)
         return answer
 
     def services(self):
-        return [service.name for service in self._ask(list_services="*").list_services_response.service]
+        return [
+            service.name for service in self._ask(list_services="*").list_services_response.service
+        ]
 
     def _add(self, answer):
-        files = [descriptor_pb2.FileDescriptorProto.FromString(data) for data in answer.file_descriptor_response.file_descriptor_proto]
+        files = [
+            descriptor_pb2.FileDescriptorProto.FromString(data)
+            for data in answer.file_descriptor_response.file_descriptor_proto
+        ]
         given = {file.name: file for file in files}
         for file in files:
             self._add_file(file, given)
@@ -96,7 +109,11 @@ class Api:
         method = self.method(name)
         asks, answers = self._class(method.input_type), self._class(method.output_type)
         make = self._channel.unary_stream if stream else self._channel.unary_unary
-        return make("/" + name, request_serializer=asks.SerializeToString, response_deserializer=answers.FromString)(request or asks(**fields), timeout=TIMEOUT)
+        return make(
+            "/" + name,
+            request_serializer=asks.SerializeToString,
+            response_deserializer=answers.FromString,
+        )(request or asks(**fields), timeout=TIMEOUT)
 
     def request(self, name):
         return self._class(self.method(name).input_type)()
@@ -109,7 +126,11 @@ class ApiClient(unittest.TestCase):
         try:
             classes = cls.cluster.path("classes")
             os.mkdir(classes)
-            compile_protos(classes, cls.cluster.write("reflection.proto", REFLECTION), includes=[cls.cluster.dir])
+            compile_protos(
+                classes,
+                cls.cluster.write("reflection.proto", REFLECTION),
+                includes=[cls.cluster.dir],
+            )
             sys.path.insert(0, classes)
             import reflection_pb2
 
@@ -130,7 +151,12 @@ class ApiClient(unittest.TestCase):
 
     def test_services(self):
         services = self.api.services()
-        for name in ("muster.v1.JobService", "muster.v1.NodeService", "muster.v1.AgentService", "grpc.health.v1.Health"):
+        for name in (
+            "muster.v1.JobService",
+            "muster.v1.NodeService",
+            "muster.v1.AgentService",
+            "grpc.health.v1.Health",
+        ):
             self.assertIn(name, services)
 
     def test_health(self):
@@ -151,14 +177,19 @@ class ApiClient(unittest.TestCase):
         return self.api.call("muster.v1.JobService/SubmitJob", request)
 
     def test_submit_and_watch(self):
-        text = 'printf " iteration %8d/%8d | lm loss: %E |\\n" 1 2 3.5 2 2 2.5; read x < ' + self.cluster.path("gate")
+        text = (
+            'printf " iteration %8d/%8d | lm loss: %E |\\n" 1 2 3.5 2 2 2.5; read x < '
+            + self.cluster.path("gate")
+        )
         with self.cluster.gate() as gate:
             submitted = self.submit("by-api", ["bash", "-c", text], "api-1")
             again = self.submit("by-api", ["bash", "-c", text], "api-1")
             self.assertEqual(again.job_id, submitted.job_id)
             self.assertTrue(again.repeated_request)
             types = []
-            for news in self.api.call("muster.v1.JobService/Watch", stream=True, job=submitted.job_id, until_final=True):
+            for news in self.api.call(
+                "muster.v1.JobService/Watch", stream=True, job=submitted.job_id, until_final=True
+            ):
                 types.append(news.event.type)
                 if news.event.type == "node-started" and types.count("node-started") == 2:
                     gate.open(2)
@@ -167,7 +198,16 @@ class ApiClient(unittest.TestCase):
         job = self.api.call("muster.v1.JobService/GetJob", job=submitted.job_id).job
         phase = job.DESCRIPTOR.fields_by_name["phase"].enum_type.values_by_number[job.phase].name
         self.assertEqual(phase, "JOB_PHASE_SUCCEEDED")
-        log = b"".join(chunk.data for chunk in self.api.call("muster.v1.JobService/ReadLogs", stream=True, job=submitted.job_id, ranks=[1], follow=True))
+        log = b"".join(
+            chunk.data
+            for chunk in self.api.call(
+                "muster.v1.JobService/ReadLogs",
+                stream=True,
+                job=submitted.job_id,
+                ranks=[1],
+                follow=True,
+            )
+        )
         self.assertEqual(log.count(b" iteration "), 2, log)
         nodes = self.api.call("muster.v1.NodeService/ListNodes").nodes
         self.assertEqual([node.name for node in nodes], ["n0", "n1"])

@@ -25,7 +25,9 @@ HEAD = """# What people are told when something is wrong: what happened, to whic
 """
 GOLDEN = Golden(os.path.join(ROOT, "tests/golden/errors.txt"), HEAD, "--rewrite" in sys.argv)
 
-TRUE = 'name: {name}\nengine: command\nlaunch: {{run: "true"}}\nresources: {{devices: 1, type: cpu}}\n'
+TRUE = (
+    'name: {name}\nengine: command\nlaunch: {{run: "true"}}\nresources: {{devices: 1, type: cpu}}\n'
+)
 
 TEN_MISTAKES = """\
 name: Bad Name
@@ -49,7 +51,11 @@ schedule: {priority: 7000000000}
 
 def last_log_line(text):
     """A daemon's last complaint without time and place."""
-    lines = [line for line in text.strip().split("\n") if re.search(r"\b(error|warn|warning|critical)\b|^muster-", line, re.IGNORECASE)]
+    lines = [
+        line
+        for line in text.strip().split("\n")
+        if re.search(r"\b(error|warn|warning|critical)\b|^muster-", line, re.IGNORECASE)
+    ]
     line = lines[-1] if lines else text.strip().split("\n")[-1]
     return re.sub(r"^\S*\d\d:\d\d:\d\d\S*\s+(\w+ +[\w-]+\[\d+\] )?", "", line)
 
@@ -85,7 +91,9 @@ class OneCluster(Case):
     @classmethod
     def start_agent(cls, name):
         """Ranks get its PATH, and a sentence names it."""
-        agent = cls.cluster.agent(name, env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+        agent = cls.cluster.agent(
+            name, env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+        )
         agent.wait_for("attached to the controller")
         return agent
 
@@ -106,97 +114,244 @@ class OneCluster(Case):
         self.check_output(self.cluster, "ten mistakes in one spec", done, 64)
         places = re.findall(r"^.*ten\.yaml:(\d+):(\d+): .+$", done.err, re.MULTILINE)
         self.assertEqual(len(places), 10, done.err)
-        self.assertEqual(places, sorted(places, key=lambda place: (int(place[0]), int(place[1]))), "in the order of the file")
+        self.assertEqual(
+            places,
+            sorted(places, key=lambda place: (int(place[0]), int(place[1]))),
+            "in the order of the file",
+        )
         self.assertEqual(self.cluster.muster("validate", path, code=64).err, done.err)
         self.assertEqual(len(self.jobs()), before, "nothing was submitted")
 
     def test_spec_files(self):
-        self.check_output(self.cluster, "no such spec file", self.cluster.muster("run", self.cluster.path("none.yaml")), 64)
-        self.check_output(self.cluster, "spec file is a directory", self.cluster.muster("run", self.cluster.dir), 64)
-        self.check_output(self.cluster, "spec over 1 MiB", self.cluster.muster("run", self.cluster.write("big.yaml", "#" * (1 << 20) + "\nname: x\n")), 64)
-        self.check_output(self.cluster, "spec over 1 MiB on standard input", self.cluster.muster("run", "-", stdin="#" * (1 << 20) + "\nname: x\n"), 64)
+        self.check_output(
+            self.cluster,
+            "no such spec file",
+            self.cluster.muster("run", self.cluster.path("none.yaml")),
+            64,
+        )
+        self.check_output(
+            self.cluster,
+            "spec file is a directory",
+            self.cluster.muster("run", self.cluster.dir),
+            64,
+        )
+        self.check_output(
+            self.cluster,
+            "spec over 1 MiB",
+            self.cluster.muster(
+                "run", self.cluster.write("big.yaml", "#" * (1 << 20) + "\nname: x\n")
+            ),
+            64,
+        )
+        self.check_output(
+            self.cluster,
+            "spec over 1 MiB on standard input",
+            self.cluster.muster("run", "-", stdin="#" * (1 << 20) + "\nname: x\n"),
+            64,
+        )
         with open("/dev/zero", "rb") as endless:  # it was read until memory was full
             process = self.cluster.popen("run", "-", stdin=endless)
             self.assertIn("longer than 1 MiB", process.communicate(timeout=DEADLINE)[1])
             self.assertEqual(process.returncode, 64)
-        self.check_output(self.cluster, "empty spec on standard input", self.cluster.muster("run", "-"), 64)
+        self.check_output(
+            self.cluster, "empty spec on standard input", self.cluster.muster("run", "-"), 64
+        )
 
     def test_never_satisfiable(self):
         before = len(self.jobs())
         spec = TRUE.format(name="large")
-        for title, more in (("more nodes than there are", "resources.nodes=3"), ("more devices than a node has", "resources.devices=16"), ("another type of device", "resources.type=ascend"),
-                            ("a device index that is not there", "resources.devices=[0,7]"), ("a host that is not there", "resources.hosts=[n0,n9]"),
-                            ("an interface that is not there", "network.interface=ib9")):
+        for title, more in (
+            ("more nodes than there are", "resources.nodes=3"),
+            ("more devices than a node has", "resources.devices=16"),
+            ("another type of device", "resources.type=ascend"),
+            ("a device index that is not there", "resources.devices=[0,7]"),
+            ("a host that is not there", "resources.hosts=[n0,n9]"),
+            ("an interface that is not there", "network.interface=ib9"),
+        ):
             with self.subTest(title):
                 extra = ["--set", "resources.nodes=2"] if "hosts" in more else []
-                done = self.cluster.muster("run", "-d", self.cluster.spec(spec, "large.yaml"), "--set", more, *extra)
+                done = self.cluster.muster(
+                    "run", "-d", self.cluster.spec(spec, "large.yaml"), "--set", more, *extra
+                )
                 self.check_output(self.cluster, "never satisfiable: " + title, done, 2)
         self.assertEqual(len(self.jobs()), before, "nothing was submitted")
 
     def test_script_that_is_not_there(self):
         spec = "name: no-script\nengine: torch\nlaunch: {script: none.py}\nresources: {devices: 1, type: cpu}\n"
-        done = self.cluster.muster("run", "-q", self.cluster.spec(spec, "no-script.yaml"), "--timeout", "60s")
+        done = self.cluster.muster(
+            "run", "-q", self.cluster.spec(spec, "no-script.yaml"), "--timeout", "60s"
+        )
         self.check_output(self.cluster, "a script that does not exist", done, 1)
-        self.check_output(self.cluster, "a script that does not exist: why", self.cluster.muster("why", "no-script"), 0)
+        self.check_output(
+            self.cluster,
+            "a script that does not exist: why",
+            self.cluster.muster("why", "no-script"),
+            0,
+        )
 
     def test_program_that_is_not_there(self):
         spec = "name: no-program\nengine: command\nlaunch: {run: no-such-program --x}\nresources: {devices: 1, type: cpu}\n"
-        done = self.cluster.muster("run", "-q", self.cluster.spec(spec, "no-program.yaml"), "--timeout", "60s")
+        done = self.cluster.muster(
+            "run", "-q", self.cluster.spec(spec, "no-program.yaml"), "--timeout", "60s"
+        )
         self.check_output(self.cluster, "a program that does not exist", done, 1)
 
     def test_chains(self):
         before = len(self.jobs())
         stages = "stages:\n  one: {launch: {run: 'true'}}\n  two: {launch: {run: 'true'}}\n"
-        chain = self.cluster.spec("name: pipe\nengine: command\nresources: {devices: 1, type: cpu}\n" + stages, "pipe.yaml")
+        chain = self.cluster.spec(
+            "name: pipe\nengine: command\nresources: {devices: 1, type: cpu}\n" + stages,
+            "pipe.yaml",
+        )
         alone = self.cluster.spec(TRUE.format(name="alone"), "alone.yaml")
-        self.check_output(self.cluster, "a chain: a stage that is not there", self.cluster.muster("plan", chain, "--stage", "tow"), 64)
-        self.check_output(self.cluster, "a chain: a stage of a spec without stages", self.cluster.muster("plan", alone, "--stage", "one"), 64)
+        self.check_output(
+            self.cluster,
+            "a chain: a stage that is not there",
+            self.cluster.muster("plan", chain, "--stage", "tow"),
+            64,
+        )
+        self.check_output(
+            self.cluster,
+            "a chain: a stage of a spec without stages",
+            self.cluster.muster("plan", alone, "--stage", "one"),
+            64,
+        )
         for verb in (["run", "-d"], ["plan"]):
             done = self.cluster.muster(*verb, chain, "--set", "stages.two.resources.nodes=3")
-            self.check_output(self.cluster, f"a chain: a stage that no nodes can run: {verb[0]}", done, 2)
-        self.assertEqual(len(self.jobs()), before, "nothing was submitted: all of a chain, or nothing")
-        self.cluster.muster("run", "-q", "--request-id", "of-the-pipe", chain, "--timeout", "60s", code=0)
-        for title, args in (("with another spec", ["--set", "stages.two.runtime.env.A=b"]), ("with another stage", ["--set", "stages={three: {launch: {run: 'true'}}}"])):
+            self.check_output(
+                self.cluster, f"a chain: a stage that no nodes can run: {verb[0]}", done, 2
+            )
+        self.assertEqual(
+            len(self.jobs()), before, "nothing was submitted: all of a chain, or nothing"
+        )
+        self.cluster.muster(
+            "run", "-q", "--request-id", "of-the-pipe", chain, "--timeout", "60s", code=0
+        )
+        for title, args in (
+            ("with another spec", ["--set", "stages.two.runtime.env.A=b"]),
+            ("with another stage", ["--set", "stages={three: {launch: {run: 'true'}}}"]),
+        ):
             done = self.cluster.muster("run", "-d", "--request-id", "of-the-pipe", chain, *args)
-            self.check_output(self.cluster, f"a chain: a request id that was given before, {title}", done, 12)
-        late = "name: late\nengine: torch\nlaunch: {run: 'true'}\nresources: {devices: 1, type: cpu}\n"
-        for title, start in (("a job that has saved nothing", "job:pipe.one"), ("a step of a job that has saved nothing", "job:pipe.two, step: 7")):
-            done = self.cluster.muster("run", "-d", self.cluster.spec(late + f"start: {{as: resume, from: {start}}}\n", "late.yaml"))
+            self.check_output(
+                self.cluster, f"a chain: a request id that was given before, {title}", done, 12
+            )
+        late = (
+            "name: late\nengine: torch\nlaunch: {run: 'true'}\nresources: {devices: 1, type: cpu}\n"
+        )
+        for title, start in (
+            ("a job that has saved nothing", "job:pipe.one"),
+            ("a step of a job that has saved nothing", "job:pipe.two, step: 7"),
+        ):
+            done = self.cluster.muster(
+                "run",
+                "-d",
+                self.cluster.spec(late + f"start: {{as: resume, from: {start}}}\n", "late.yaml"),
+            )
             self.check_output(self.cluster, f"start: {title}", done, 2)
-        for more, key in (("start: {as: resume, from: job:nobody}\n", "start.from"), ("inputs: {x: job:nobody/out}\n", "inputs.x")):
-            done = self.cluster.muster("run", "-d", self.cluster.spec(late + more, "late.yaml"), code=10)
-            self.assertIn(f"submitting job 'late': {key}: finding job 'nobody': no job has this id, prefix or name; 'muster ps -a' lists them; the newest are '", done.err)
+        for more, key in (
+            ("start: {as: resume, from: job:nobody}\n", "start.from"),
+            ("inputs: {x: job:nobody/out}\n", "inputs.x"),
+        ):
+            done = self.cluster.muster(
+                "run", "-d", self.cluster.spec(late + more, "late.yaml"), code=10
+            )
+            self.assertIn(
+                f"submitting job 'late': {key}: finding job 'nobody': no job has this id, prefix or name; 'muster ps -a' lists them; the newest are '",
+                done.err,
+            )
 
     def test_unknown_job(self):
-        for verb in (["show"], ["why"], ["logs"], ["events"], ["cancel"], ["wait"], ["watch"], ["resume"], ["ckpt", "ls"], ["env", "--rank", "0"], ["ranktable", "show"]):
+        for verb in (
+            ["show"],
+            ["why"],
+            ["logs"],
+            ["events"],
+            ["cancel"],
+            ["wait"],
+            ["watch"],
+            ["resume"],
+            ["ckpt", "ls"],
+            ["env", "--rank", "0"],
+            ["ranktable", "show"],
+        ):
             with self.subTest(verb[0]):
                 done = self.cluster.muster(*verb, "nothing")
                 self.check_output(self.cluster, f"unknown job: {verb[0]}", done, 10)
-        self.check_output(self.cluster, "unknown chain: wait", self.cluster.muster("wait", "chain:nothing"), 10)
-        self.check_output(self.cluster, "unknown key: explain", self.cluster.muster("explain", "resources.devises"), 10)
-        self.check_output(self.cluster, "unknown node: show", self.cluster.muster("node", "show", "n9"), 10)
-        self.check_output(self.cluster, "unknown node: declare-dead", self.cluster.muster("node", "declare-dead", "n9"), 10)
+        self.check_output(
+            self.cluster, "unknown chain: wait", self.cluster.muster("wait", "chain:nothing"), 10
+        )
+        self.check_output(
+            self.cluster,
+            "unknown key: explain",
+            self.cluster.muster("explain", "resources.devises"),
+            10,
+        )
+        self.check_output(
+            self.cluster, "unknown node: show", self.cluster.muster("node", "show", "n9"), 10
+        )
+        self.check_output(
+            self.cluster,
+            "unknown node: declare-dead",
+            self.cluster.muster("node", "declare-dead", "n9"),
+            10,
+        )
 
     def test_rank_tables_that_are_not_there(self):
         spec = TRUE.format(name="tableless")
         self.cluster.muster("run", "-q", self.cluster.spec(spec), "--timeout", "60s", code=0)
-        self.check_output(self.cluster, "a rank table that is not there: the engine needs none", self.cluster.muster("ranktable", "show", "tableless"), 10)
-        self.check_output(self.cluster, "a rank table that is not there: attempt", self.cluster.muster("ranktable", "show", "tableless", "--attempt", "2"), 10)
+        self.check_output(
+            self.cluster,
+            "a rank table that is not there: the engine needs none",
+            self.cluster.muster("ranktable", "show", "tableless"),
+            10,
+        )
+        self.check_output(
+            self.cluster,
+            "a rank table that is not there: attempt",
+            self.cluster.muster("ranktable", "show", "tableless", "--attempt", "2"),
+            10,
+        )
 
     def test_logs_that_are_not_there(self):
         spec = "name: four\nengine: command\nlaunch: {run: echo hello}\nresources: {nodes: 2, devices: 2, type: cpu}\n"
         self.cluster.muster("run", "-q", self.cluster.spec(spec), "--timeout", "60s", code=0)
-        for title, args in (("rank", ["--rank", "2-5"]), ("node", ["--node", "n9"]), ("rank of a node", ["--node", "n0", "--rank", "3"]), ("attempt", ["--attempt", "2"])):
+        for title, args in (
+            ("rank", ["--rank", "2-5"]),
+            ("node", ["--node", "n9"]),
+            ("rank of a node", ["--node", "n0", "--rank", "3"]),
+            ("attempt", ["--attempt", "2"]),
+        ):
             with self.subTest(title):
-                self.check_output(self.cluster, f"logs that are not there: {title}", self.cluster.muster("logs", "four", *args), 10)
+                self.check_output(
+                    self.cluster,
+                    f"logs that are not there: {title}",
+                    self.cluster.muster("logs", "four", *args),
+                    10,
+                )
 
     def test_name_taken_and_cancel_twice(self):
         with self.cluster.gate("taken") as gate:
             spec = f"name: taken\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n"
             first = self.cluster.submit(spec)
             self.cluster.muster("wait", first, "--for", "running", "--timeout", "60s", code=0)
-            self.check_output(self.cluster, "a name taken by a live job", self.cluster.muster("run", "-d", self.cluster.spec(spec, "taken.yaml")), 12)
-            self.check_output(self.cluster, "declaring a living node dead", self.cluster.muster("node", "declare-dead", json.loads(self.cluster.muster("show", first, "-o", "json").out)["attempts"][0]["nodes"][0]["node"]), 12)
+            self.check_output(
+                self.cluster,
+                "a name taken by a live job",
+                self.cluster.muster("run", "-d", self.cluster.spec(spec, "taken.yaml")),
+                12,
+            )
+            self.check_output(
+                self.cluster,
+                "declaring a living node dead",
+                self.cluster.muster(
+                    "node",
+                    "declare-dead",
+                    json.loads(self.cluster.muster("show", first, "-o", "json").out)["attempts"][0][
+                        "nodes"
+                    ][0]["node"],
+                ),
+                12,
+            )
             self.cluster.muster("cancel", "taken", code=0)
             self.cluster.muster("wait", first, code=3)
             again = self.cluster.muster("cancel", first)
@@ -216,21 +371,45 @@ class OneCluster(Case):
         done = self.cluster.muster("show", common)
         self.assertEqual(done.code, 12, str(done))
         self.assertIn("the prefix is ambiguous", done.err)
-        self.assertEqual(self.cluster.muster("show", ids[-1], "-o", "name", code=0).out.strip(), ids[-1])
+        self.assertEqual(
+            self.cluster.muster("show", ids[-1], "-o", "name", code=0).out.strip(), ids[-1]
+        )
         one_more = ids[-1][: len(common) + 1]
-        self.assertEqual(self.cluster.muster("show", one_more, "-o", "name", code=0).out.strip(), ids[-1], "unique prefix")
+        self.assertEqual(
+            self.cluster.muster("show", one_more, "-o", "name", code=0).out.strip(),
+            ids[-1],
+            "unique prefix",
+        )
 
     def test_usage(self):
         path = self.cluster.spec(TRUE.format(name="usage"), "usage.yaml")
-        for title, args in (("no verb", []), ("unknown verb", ["rum"]), ("unknown verb, and help wanted", ["frob", "--help"]), ("a verb of another scheduler", ["squeue"]),
-                            ("unknown verb of a group, behind an option", ["--controller", "unix:x", "node", "list", "--help"]), ("a time-out without a unit", ["wait", "x", "--timeout", "5"]),
-                            ("unknown option", ["ps", "--al"]), ("no job given", ["show"]), ("unknown output format", ["ps", "-o", "xml"]),
-                            ("a time-out that is none", ["wait", "x", "--timeout", "soon"]), ("ranks that are none", ["logs", "x", "--rank", "a-b"]), ("an expression that is none", ["logs", "x", "--grep", "("]),
-                            ("--set without a value", ["run", path, "--set", "resources.nodes"]), ("--set of an unknown key", ["run", path, "--set", "resources.node=2"]),
-                            ("wait for something else", ["wait", "x", "--for", "lunch"]), ("a time that is none", ["logs", "x", "--since", "yesterday"]),
-                            ("an attempt that is none", ["logs", "x", "--attempt", "0"]), ("raw bytes of every rank", ["logs", "x", "--raw"]),
-                            ("a number below nothing", ["logs", "x", "--tail", "-1"]), ("a number that fits nowhere", ["logs", "x", "--tail", "99999999999999999999"]),
-                            ("an index below nothing", ["events", "x", "--from", "-1"]), ("no devices", ["local", "up", "--devices", "0"])):
+        for title, args in (
+            ("no verb", []),
+            ("unknown verb", ["rum"]),
+            ("unknown verb, and help wanted", ["frob", "--help"]),
+            ("a verb of another scheduler", ["squeue"]),
+            (
+                "unknown verb of a group, behind an option",
+                ["--controller", "unix:x", "node", "list", "--help"],
+            ),
+            ("a time-out without a unit", ["wait", "x", "--timeout", "5"]),
+            ("unknown option", ["ps", "--al"]),
+            ("no job given", ["show"]),
+            ("unknown output format", ["ps", "-o", "xml"]),
+            ("a time-out that is none", ["wait", "x", "--timeout", "soon"]),
+            ("ranks that are none", ["logs", "x", "--rank", "a-b"]),
+            ("an expression that is none", ["logs", "x", "--grep", "("]),
+            ("--set without a value", ["run", path, "--set", "resources.nodes"]),
+            ("--set of an unknown key", ["run", path, "--set", "resources.node=2"]),
+            ("wait for something else", ["wait", "x", "--for", "lunch"]),
+            ("a time that is none", ["logs", "x", "--since", "yesterday"]),
+            ("an attempt that is none", ["logs", "x", "--attempt", "0"]),
+            ("raw bytes of every rank", ["logs", "x", "--raw"]),
+            ("a number below nothing", ["logs", "x", "--tail", "-1"]),
+            ("a number that fits nowhere", ["logs", "x", "--tail", "99999999999999999999"]),
+            ("an index below nothing", ["events", "x", "--from", "-1"]),
+            ("no devices", ["local", "up", "--devices", "0"]),
+        ):
             with self.subTest(title):
                 done = self.cluster.muster(*args)
                 self.check_output(self.cluster, "usage: " + title, done, 64)
@@ -238,8 +417,12 @@ class OneCluster(Case):
     def test_second_agent_with_one_name(self):
         second = self.cluster.agent("n0", state=self.cluster.path("other-n0"), wait=False)
         second.wait_for("the name is taken by")
-        complaint = [line for line in second.logged().split("\n") if "the name is taken by" in line][0]
-        GOLDEN.check(self, "a second agent with one name", replaced(self.cluster, last_log_line(complaint)))
+        complaint = [
+            line for line in second.logged().split("\n") if "the name is taken by" in line
+        ][0]
+        GOLDEN.check(
+            self, "a second agent with one name", replaced(self.cluster, last_log_line(complaint))
+        )
         self.cluster.trivial()
         second.stop()
 
@@ -247,14 +430,21 @@ class OneCluster(Case):
         """A cloned image or a restored backup: the two took turns on the name, and each started what was ordered."""
         state, copy = self.cluster.path("agent-n0"), self.cluster.path("copied-n0")
         # Of a directory in which nobody removes anything meanwhile: neither an agent nor the worker of a test before.
-        wait_until(lambda: not os.listdir(os.path.join(state, "runs")), what="the run directories to be gone")
+        wait_until(
+            lambda: not os.listdir(os.path.join(state, "runs")),
+            what="the run directories to be gone",
+        )
         self.agents["n0"].stop()
         shutil.copytree(state, copy, ignore=shutil.ignore_patterns("wake_fifo"))
         self.agents["n0"] = self.start_agent("n0")
         second = self.cluster.agent("n0", state=copy, wait=False)
         second.wait_for("uses a copy of")
         complaint = [line for line in second.logged().split("\n") if "uses a copy of" in line][0]
-        GOLDEN.check(self, "a second agent on a copy of the state directory", replaced(self.cluster, last_log_line(complaint)))
+        GOLDEN.check(
+            self,
+            "a second agent on a copy of the state directory",
+            replaced(self.cluster, last_log_line(complaint)),
+        )
         self.cluster.trivial()
         second.stop()
 
@@ -268,7 +458,11 @@ class OneCluster(Case):
             daemon = other.controller(state=self.cluster.path("controller"), wait=False)
             got, text = daemon.ended()
             self.assertEqual(got, 70, text)
-            GOLDEN.check(self, "a second controller on one state directory", replaced(self.cluster, f"exit {got}\n{last_log_line(text)}"))
+            GOLDEN.check(
+                self,
+                "a second controller on one state directory",
+                replaced(self.cluster, f"exit {got}\n{last_log_line(text)}"),
+            )
         finally:
             other.close()
 
@@ -280,7 +474,9 @@ class OneCluster(Case):
             agent.stop()
             stranger = self.cluster.agent("n7", state=other.path("agent-n7"), wait=False)
             self.check_daemon_output(self.cluster, "another cluster's agent", stranger, 70)
-            self.assertNotIn("n7", self.cluster.muster("node", "ls", "-o", "name", code=0).out.split())
+            self.assertNotIn(
+                "n7", self.cluster.muster("node", "ls", "-o", "name", code=0).out.split()
+            )
 
     def test_another_users_hand(self):
         if os.geteuid() != 0 or shutil.which("setpriv") is None:
@@ -293,11 +489,37 @@ class OneCluster(Case):
         os.chmod(self.cluster.dir, 0o755)
         spec = self.cluster.spec(TRUE.format(name="hand"), "hand.yaml")
         try:
-            for title, controller in (("through the socket", "unix:" + self.cluster.path("s")), ("through the endpoint file", self.cluster.endpoint)):
-                command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary, "--controller", controller, "run", "-d", spec]
-                done = subprocess.run(command, env=self.cluster.env, capture_output=True, text=True, timeout=60, cwd="/")
+            for title, controller in (
+                ("through the socket", "unix:" + self.cluster.path("s")),
+                ("through the endpoint file", self.cluster.endpoint),
+            ):
+                command = [
+                    "setpriv",
+                    "--reuid=65534",
+                    "--regid=65534",
+                    "--clear-groups",
+                    binary,
+                    "--controller",
+                    controller,
+                    "run",
+                    "-d",
+                    spec,
+                ]
+                done = subprocess.run(
+                    command,
+                    env=self.cluster.env,
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                    cwd="/",
+                )
                 with self.subTest(title):
-                    self.check_output(self.cluster, "another user's hand: " + title, Done(["muster", *command[5:]], done.returncode, done.stdout, done.stderr), 11)
+                    self.check_output(
+                        self.cluster,
+                        "another user's hand: " + title,
+                        Done(["muster", *command[5:]], done.returncode, done.stdout, done.stderr),
+                        11,
+                    )
         finally:
             os.chmod(self.cluster.dir, 0o700)
         self.assertEqual(len(self.jobs()), before, "nothing was submitted")
@@ -320,35 +542,75 @@ class OneCluster(Case):
                     call(b"", timeout=30)
                 self.assertEqual(refused.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
                 # A field of a release to come is passed over: field 999, "later".
-                get = channel.unary_unary("/muster.v1.JobService/ListJobs", response_deserializer=job_service_pb2.ListJobsResponse.FromString)
+                get = channel.unary_unary(
+                    "/muster.v1.JobService/ListJobs",
+                    response_deserializer=job_service_pb2.ListJobsResponse.FromString,
+                )
                 get(b"\xba\x3e\x05later", timeout=30)
                 # Bytes that are no message at all.
                 with self.assertRaises(grpc.RpcError) as refused:
                     get(b"\xff\xff\xff", timeout=30)
-                self.assertIn(refused.exception.code(), (grpc.StatusCode.INTERNAL, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED))  # gRPC 1.51 itself answers
+                self.assertIn(
+                    refused.exception.code(),
+                    (
+                        grpc.StatusCode.INTERNAL,
+                        grpc.StatusCode.INVALID_ARGUMENT,
+                        grpc.StatusCode.UNIMPLEMENTED,
+                    ),
+                )  # gRPC 1.51 itself answers
                 # A spec over the API is checked again: YAML is not the only door.
-                submit = channel.unary_unary("/muster.v1.JobService/SubmitJob", request_serializer=job_service_pb2.SubmitJobRequest.SerializeToString, response_deserializer=job_service_pb2.SubmitJobResponse.FromString)
+                submit = channel.unary_unary(
+                    "/muster.v1.JobService/SubmitJob",
+                    request_serializer=job_service_pb2.SubmitJobRequest.SerializeToString,
+                    response_deserializer=job_service_pb2.SubmitJobResponse.FromString,
+                )
                 with self.assertRaises(grpc.RpcError) as refused:
                     submit(job_service_pb2.SubmitJobRequest(), timeout=30)
                 self.assertEqual(refused.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
                 GOLDEN.check(self, "an empty spec over the API", refused.exception.details())
                 # Agents that have no protocol, or no cluster, in common with this controller.
-                connect = channel.stream_stream("/muster.v1.AgentService/Connect", request_serializer=agent_service_pb2.ConnectRequest.SerializeToString, response_deserializer=agent_service_pb2.ConnectResponse.FromString)
-                sound = dict(protocol_min=1, protocol_max=1, version="9.9.9", node="n8", instance="0" * 32, boot_id="b")
-                for title, change in (("a newer agent", dict(protocol_min=99, protocol_max=99)), ("an agent of before the first release", dict(protocol_min=0, protocol_max=0)),
-                                      ("an agent of another cluster", dict(cluster_id="0123456789abcdef")), ("an agent that has seen a later epoch", dict(highest_epoch=1000)),
-                                      ("an agent without a name", dict(node=""))):
+                connect = channel.stream_stream(
+                    "/muster.v1.AgentService/Connect",
+                    request_serializer=agent_service_pb2.ConnectRequest.SerializeToString,
+                    response_deserializer=agent_service_pb2.ConnectResponse.FromString,
+                )
+                sound = dict(
+                    protocol_min=1,
+                    protocol_max=1,
+                    version="9.9.9",
+                    node="n8",
+                    instance="0" * 32,
+                    boot_id="b",
+                )
+                for title, change in (
+                    ("a newer agent", dict(protocol_min=99, protocol_max=99)),
+                    ("an agent of before the first release", dict(protocol_min=0, protocol_max=0)),
+                    ("an agent of another cluster", dict(cluster_id="0123456789abcdef")),
+                    ("an agent that has seen a later epoch", dict(highest_epoch=1000)),
+                    ("an agent without a name", dict(node="")),
+                ):
                     with self.subTest(title):
                         done = threading.Event()
-                        hello = agent_service_pb2.ConnectRequest(hello=agent_service_pb2.Hello(**{**sound, **change}))
+                        hello = agent_service_pb2.ConnectRequest(
+                            hello=agent_service_pb2.Hello(**{**sound, **change})
+                        )
                         with self.assertRaises(grpc.RpcError) as refused:
                             list(connect(open_stream(hello, done), timeout=30))
                         done.set()
-                        GOLDEN.check(self, "on the agents' stream: " + title, replaced(self.cluster, f"{refused.exception.code().name}: {refused.exception.details()}"))
+                        GOLDEN.check(
+                            self,
+                            "on the agents' stream: " + title,
+                            replaced(
+                                self.cluster,
+                                f"{refused.exception.code().name}: {refused.exception.details()}",
+                            ),
+                        )
         finally:
             sys.path.remove(classes)
-        self.assertEqual(sorted(self.cluster.muster("node", "ls", "-o", "name", code=0).out.split()), ["n0", "n1"])
-
+        self.assertEqual(
+            sorted(self.cluster.muster("node", "ls", "-o", "name", code=0).out.split()),
+            ["n0", "n1"],
+        )
 
 
 class Cards(Case):
@@ -367,25 +629,57 @@ class Cards(Case):
         return cluster
 
     def test_cards_without_addresses(self):
-        cluster = self.cluster({name: [f"id={i} type=ascend910b" for i in range(2)] for name in ("n0", "n1")})
+        cluster = self.cluster(
+            {name: [f"id={i} type=ascend910b" for i in range(2)] for name in ("n0", "n1")}
+        )
         spec = cluster.spec(self.TABLE.format(name="table", nodes=2), "table.yaml")
-        self.check_output(cluster, "a rank table of cards without addresses", cluster.muster("run", "-q", spec, "--timeout", "60s"), 2)
-        self.check_output(cluster, "a rank table of cards without addresses: plan", cluster.muster("plan", spec), 2)
+        self.check_output(
+            cluster,
+            "a rank table of cards without addresses",
+            cluster.muster("run", "-q", spec, "--timeout", "60s"),
+            2,
+        )
+        self.check_output(
+            cluster,
+            "a rank table of cards without addresses: plan",
+            cluster.muster("plan", spec),
+            2,
+        )
 
     def test_two_cards_with_one_address(self):
-        cluster = self.cluster({name: [f"id={i} type=ascend910b address=192.168.0.{i}" for i in range(2)] for name in ("n0", "n1")})
+        cluster = self.cluster(
+            {
+                name: [f"id={i} type=ascend910b address=192.168.0.{i}" for i in range(2)]
+                for name in ("n0", "n1")
+            }
+        )
         spec = cluster.spec(self.TABLE.format(name="table", nodes=2), "table.yaml")
-        self.check_output(cluster, "a rank table with one address twice", cluster.muster("run", "-q", spec, "--timeout", "60s"), 1)
+        self.check_output(
+            cluster,
+            "a rank table with one address twice",
+            cluster.muster("run", "-q", spec, "--timeout", "60s"),
+            1,
+        )
 
     def test_a_table_that_is_too_large(self):
         cluster = self.cluster({"n0": ["id=0 type=ascend910b address=192.168.0.1"]})
         spec = cluster.spec(self.TABLE.format(name="table", nodes=32768), "table.yaml")
-        self.check_output(cluster, "a rank table that is more than a node can be sent", cluster.muster("run", "-d", spec), 64)
+        self.check_output(
+            cluster,
+            "a rank table that is more than a node can be sent",
+            cluster.muster("run", "-d", spec),
+            64,
+        )
 
     def test_a_setup_that_fails(self):
         cluster = self.cluster({"n0": ["id=0 type=ascend910b"]})
         spec = "name: setup\nengine: command\nlaunch: {run: 'true'}\nresources: {devices: 1}\nruntime: {setup: ['echo looking for the toolkit', 'exit 3']}\nrecovery: {max_restarts: 0}\n"
-        self.check_output(cluster, "a setup that fails", cluster.muster("run", "-q", cluster.spec(spec, "setup.yaml"), "--timeout", "60s"), 1)
+        self.check_output(
+            cluster,
+            "a setup that fails",
+            cluster.muster("run", "-q", cluster.spec(spec, "setup.yaml"), "--timeout", "60s"),
+            1,
+        )
 
 
 class NoNode(Case):
@@ -394,8 +688,15 @@ class NoNode(Case):
             cluster.controller()
             job = cluster.submit(TRUE.format(name="early"))
             self.check_output(cluster, "no node registered: why", cluster.muster("why", "early"), 0)
-            self.check_output(cluster, "no node registered: node ls", cluster.muster("node", "ls"), 0)
-            self.check_output(cluster, "no node registered: wait with a time-out", cluster.muster("wait", "early", "--timeout", "50ms"), 4)
+            self.check_output(
+                cluster, "no node registered: node ls", cluster.muster("node", "ls"), 0
+            )
+            self.check_output(
+                cluster,
+                "no node registered: wait with a time-out",
+                cluster.muster("wait", "early", "--timeout", "50ms"),
+                4,
+            )
             cluster.agent("n0")
             cluster.muster("wait", job, code=0)
 
@@ -403,7 +704,9 @@ class NoNode(Case):
         with Cluster() as cluster, cluster.gate() as gate:
             cluster.controller()
             cluster.agent("n0")
-            gated = cluster.submit(f"name: first\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 2, type: cpu}}\n")
+            gated = cluster.submit(
+                f"name: first\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 2, type: cpu}}\n"
+            )
             next_one = cluster.submit(TRUE.format(name="second"))
             self.check_output(cluster, "all devices busy: why", cluster.muster("why", "second"), 0)
             gate.open(2)
@@ -415,18 +718,40 @@ class Unreachable(Case):
     def test_nobody_there(self):
         with Cluster() as cluster:
             self.check_output(cluster, "no endpoint file", cluster.muster("ps"), 13)
-            self.check_output(cluster, "no socket", cluster.muster("--controller", "unix:" + cluster.path("s"), "ps"), 13)
+            self.check_output(
+                cluster,
+                "no socket",
+                cluster.muster("--controller", "unix:" + cluster.path("s"), "ps"),
+                13,
+            )
             with socket.socket() as taken:
                 taken.bind(("127.0.0.1", 0))  # bound, nobody listens: refused
                 done = cluster.muster("--controller", "127.0.0.1:%d" % taken.getsockname()[1], "ps")
                 self.check_output(cluster, "nobody listens", done, 13)
-            self.check_output(cluster, "not an address", cluster.muster("--controller", "local host:x", "ps"), 64)
+            self.check_output(
+                cluster, "not an address", cluster.muster("--controller", "local host:x", "ps"), 64
+            )
             cluster.write("endpoint", "{}")
             self.check_output(cluster, "not an endpoint file", cluster.muster("ps"), 64)
             os.unlink(cluster.endpoint)
-            self.check_output(cluster, "run without a controller", cluster.muster("run", cluster.spec(TRUE.format(name="x"), "x.yaml")), 13)
-            self.check_output(cluster, "local status without a cluster", cluster.muster("local", "status", "--state-dir", cluster.path("none")), 10)
-            self.check_output(cluster, "local down without a cluster", cluster.muster("local", "down", "--state-dir", cluster.path("none")), 10)
+            self.check_output(
+                cluster,
+                "run without a controller",
+                cluster.muster("run", cluster.spec(TRUE.format(name="x"), "x.yaml")),
+                13,
+            )
+            self.check_output(
+                cluster,
+                "local status without a cluster",
+                cluster.muster("local", "status", "--state-dir", cluster.path("none")),
+                10,
+            )
+            self.check_output(
+                cluster,
+                "local down without a cluster",
+                cluster.muster("local", "down", "--state-dir", cluster.path("none")),
+                10,
+            )
 
     def test_controller_gone_and_back(self):
         with Cluster() as cluster:
@@ -449,16 +774,40 @@ class Token(Case):
             with open(cluster.endpoint, encoding="utf-8") as file:
                 address = json.load(file)["address"]
             cluster.trivial()
-            self.check_output(cluster, "no token", cluster.muster("--controller", address, "ps"), 11)
+            self.check_output(
+                cluster, "no token", cluster.muster("--controller", address, "ps"), 11
+            )
             wrong = cluster.write("wrong", "0" * 64 + "\n", 0o600)
-            self.check_output(cluster, "a wrong token", cluster.muster("--controller", address, "--token-file", wrong, "ps"), 11)
-            self.check_output(cluster, "a token file that is not there", cluster.muster("--controller", address, "--token-file", cluster.path("none"), "ps"), 10)
+            self.check_output(
+                cluster,
+                "a wrong token",
+                cluster.muster("--controller", address, "--token-file", wrong, "ps"),
+                11,
+            )
+            self.check_output(
+                cluster,
+                "a token file that is not there",
+                cluster.muster("--controller", address, "--token-file", cluster.path("none"), "ps"),
+                10,
+            )
             os.chmod(token, 0o644)
-            self.check_output(cluster, "a token file that others may read", cluster.muster("--controller", address, "--token-file", token, "ps"), 11)
-            self.check_output(cluster, "a token file that others may read, by the endpoint file", cluster.muster("ps"), 11)
+            self.check_output(
+                cluster,
+                "a token file that others may read",
+                cluster.muster("--controller", address, "--token-file", token, "ps"),
+                11,
+            )
+            self.check_output(
+                cluster,
+                "a token file that others may read, by the endpoint file",
+                cluster.muster("ps"),
+                11,
+            )
             daemon.stop()
             again = cluster.controller("--token-file", token, listen=address, wait=False)
-            self.check_daemon_output(cluster, "a controller whose token file others may read", again, 70)
+            self.check_daemon_output(
+                cluster, "a controller whose token file others may read", again, 70
+            )
             os.chmod(token, 0o600)
             cluster.controller("--token-file", token, listen=address)
             cluster.trivial()
@@ -466,11 +815,15 @@ class Token(Case):
     def test_open_address(self):
         with Cluster() as cluster:
             daemon = cluster.controller(listen="0.0.0.0:0", wait=False)
-            self.check_daemon_output(cluster, "listening on an address that others reach", daemon, 64)
+            self.check_daemon_output(
+                cluster, "listening on an address that others reach", daemon, 64
+            )
             with socket.socket() as taken:
                 taken.bind(("127.0.0.1", 0))
                 taken.listen(1)
-                daemon = cluster.controller(listen="127.0.0.1:%d" % taken.getsockname()[1], wait=False)
+                daemon = cluster.controller(
+                    listen="127.0.0.1:%d" % taken.getsockname()[1], wait=False
+                )
                 self.check_daemon_output(cluster, "listening on a port that is taken", daemon, 70)
 
 
@@ -495,8 +848,13 @@ class Ports(Case):
             spec = 'name: ports\nengine: torch\nlaunch: {run: "true"}\nresources: {devices: 1, type: cpu}\n'
             job = cluster.submit(spec)
             code = cluster.muster("wait", job, "--timeout", "60s").code
-            events = [json.loads(line) for line in cluster.muster("events", job, "-o", "jsonl", code=0).out.splitlines()]
-            reasons = [event["text"] for event in events if "taken by another process" in event["text"]]
+            events = [
+                json.loads(line)
+                for line in cluster.muster("events", job, "-o", "jsonl", code=0).out.splitlines()
+            ]
+            reasons = [
+                event["text"] for event in events if "taken by another process" in event["text"]
+            ]
             self.assertTrue(reasons, events)
             GOLDEN.check(self, "a taken port", replaced(cluster, reasons[0]))
             self.assertEqual(code, 0, "the next attempt takes the other port")
@@ -511,7 +869,11 @@ class FullDisk(Case):
     def tmpfs(self, cluster, name, size):
         path = cluster.path(name)
         os.mkdir(path)
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", path], capture_output=True, text=True)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", path],
+            capture_output=True,
+            text=True,
+        )
         if done.returncode != 0:
             reason = "a full disk needs a tmpfs: " + (done.stderr.strip() or "mount failed")
             print("skipped:", reason, file=sys.stderr)
@@ -540,7 +902,9 @@ class FullDisk(Case):
                 job = cluster.submit(TRUE.format(name="full"), "--set", "recovery.max_restarts=1")
                 code = cluster.muster("wait", job, "--timeout", "60s").code
                 self.assertEqual(code, 1, cluster.muster("why", job).out)
-                self.check_output(cluster, "the agent's disk is full: why", cluster.muster("why", "full"), 0)
+                self.check_output(
+                    cluster, "the agent's disk is full: why", cluster.muster("why", "full"), 0
+                )
                 os.unlink(path + "/filler")
                 cluster.trivial()
             finally:
@@ -554,10 +918,14 @@ class FullDisk(Case):
                 first = cluster.controller(state=path + "/controller")
                 cluster.agent("n0")
                 with cluster.gate() as gate:
-                    live = cluster.submit(f"name: live\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n")
+                    live = cluster.submit(
+                        f"name: live\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n"
+                    )
                     cluster.muster("wait", live, "--for", "running", "--timeout", "60s", code=0)
                     self.fill(path, 1 << 20)
-                    done = cluster.muster("run", "-d", cluster.spec(TRUE.format(name="refused"), "refused.yaml"))
+                    done = cluster.muster(
+                        "run", "-d", cluster.spec(TRUE.format(name="refused"), "refused.yaml")
+                    )
                     self.check_output(cluster, "the controller's disk is full", done, 70)
                     cluster.muster("ps", code=0)  # reads are served
                     gate.open()
@@ -587,5 +955,9 @@ if __name__ == "__main__":
     arguments = [argument for argument in sys.argv if argument != "--rewrite"]
     program = unittest.main(argv=arguments, exit=False)
     if program.result.wasSuccessful() or GOLDEN.rewrite:
-        GOLDEN.save(whole=program.result.wasSuccessful() and all(argument.startswith("-") for argument in arguments[1:]) and not program.result.skipped)
+        GOLDEN.save(
+            whole=program.result.wasSuccessful()
+            and all(argument.startswith("-") for argument in arguments[1:])
+            and not program.result.skipped
+        )
     sys.exit(not program.result.wasSuccessful())

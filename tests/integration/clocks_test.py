@@ -16,7 +16,9 @@ LIBRARY = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)
 
 
 @unittest.skipIf(LIBRARY is None, "libfaketime is not installed (deploy/install-packages test)")
-@unittest.skipIf(SLOW > 1, "a sanitizer's runtime must be the first library of a process, and so must this one")
+@unittest.skipIf(
+    SLOW > 1, "a sanitizer's runtime must be the first library of a process, and so must this one"
+)
 class Clocks(unittest.TestCase):
     def test_the_first_to_fail_is_named_whatever_its_clock_says(self):
         """n1's clock was behind by 5 s: its rank, a later victim, was named as the cause."""
@@ -30,7 +32,11 @@ class Clocks(unittest.TestCase):
             name = cluster.submit(f"name: clocks\nengine: torch\nlaunch: {{run: [sh, -c, {json.dumps(script)}]}}\n"
                                   "resources: {nodes: 2, devices: 1, type: cpu}\nrecovery: {max_restarts: 0, stop_grace: 50s}\n")  # fmt: skip
             for node in ("n0", "n1"):
-                cluster.wait_event(lambda event, node=node: event["type"] == "node-started" and event["node"] == node, name)
+                cluster.wait_event(
+                    lambda event, node=node: event["type"] == "node-started"
+                    and event["node"] == node,
+                    name,
+                )
             # The agent hears of no stop before its rank has failed by itself.
             os.kill(away.process.pid, signal.SIGSTOP)
             try:

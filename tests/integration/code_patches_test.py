@@ -104,7 +104,12 @@ class Patches(GoldenCase):
         self.cluster.write("longer.diff", LONGER)
 
     def job(self, name, patches, args="", seen=None):
-        return self.cluster.spec(JOB.format(name=name, patches=patches, seen=seen or self.cluster.path("seen"), args=args), "job.yaml")
+        return self.cluster.spec(
+            JOB.format(
+                name=name, patches=patches, seen=seen or self.cluster.path("seen"), args=args
+            ),
+            "job.yaml",
+        )
 
     def seen(self, rank, attempt):
         path = self.cluster.path("seen", f"{rank}-{attempt}")
@@ -119,32 +124,59 @@ class Patches(GoldenCase):
         before = tree(self.cluster.path("code"))
         gate = self.cluster.path("gate")
         os.mkfifo(gate)
-        job = self.cluster.muster("run", "-d", self.job("patched", "[word.diff, longer.diff]", f", {gate}"), code=0).out.strip().split()[-1]
+        job = (
+            self.cluster.muster(
+                "run", "-d", self.job("patched", "[word.diff, longer.diff]", f", {gate}"), code=0
+            )
+            .out.strip()
+            .split()[-1]
+        )
         first = [self.seen(rank, 1) for rank in (0, 1)]
         for rank, seen in enumerate(first):
             self.assertEqual((seen["word"], seen["steps"], seen["again"]), ("patched", 7, False))
             self.assertRegex(seen["cwd"], rf"/code/node-{rank}/code$")
             self.assertEqual(seen["script"], os.path.join(seen["cwd"], "train.py"))
-        self.assertEqual(tree(self.cluster.path("code")), before, "the code itself is never written")
+        self.assertEqual(
+            tree(self.cluster.path("code")), before, "the code itself is never written"
+        )
 
         self.cluster.write("code/lib/steps.py", "STEPS = 100\n")  # somebody goes on working in it
         os.kill(first[1]["pid"], signal.SIGKILL)
         for rank in (0, 1):
             seen = self.seen(rank, 2)
-            self.assertEqual((seen["cwd"], seen["word"], seen["steps"], seen["again"]), (first[rank]["cwd"], "patched", 7, True))
+            self.assertEqual(
+                (seen["cwd"], seen["word"], seen["steps"], seen["again"]),
+                (first[rank]["cwd"], "patched", 7, True),
+            )
         self.cluster.muster("wait", job, code=0)
-        self.assertEqual(sorted(os.listdir(os.path.dirname(os.path.dirname(first[0]["cwd"])))), ["node-0", "node-1"], "nothing is left beside the copies")
+        self.assertEqual(
+            sorted(os.listdir(os.path.dirname(os.path.dirname(first[0]["cwd"])))),
+            ["node-0", "node-1"],
+            "nothing is left beside the copies",
+        )
 
     def test_a_patch_that_does_not_apply_ends_the_job_at_once(self):
         self.cluster.write("code/lib/steps.py", "# how short\nSTEPS = 3\n")
         spec = self.job("unfit", "[word.diff, longer.diff]")
 
         def run():  # on one node: which of two is the first to say so nobody knows
-            return self.cluster.muster("run", "-q", spec, "--set", "resources.nodes=1", "--set", "resources.hosts=[n1]", "--timeout", "60s")
+            return self.cluster.muster(
+                "run",
+                "-q",
+                spec,
+                "--set",
+                "resources.nodes=1",
+                "--set",
+                "resources.hosts=[n1]",
+                "--timeout",
+                "60s",
+            )
 
         self.check_output(self.cluster, "a patch that does not apply", run(), 1)
         self.assertEqual(self.shown("unfit").get("attempt"), 1)
-        self.cluster.write("code/lib/steps.py", "# how long\nfrom lib.more import MORE\nSTEPS = 3 + MORE\n")
+        self.cluster.write(
+            "code/lib/steps.py", "# how long\nfrom lib.more import MORE\nSTEPS = 3 + MORE\n"
+        )
         self.cluster.write("code/lib/more.py", "MORE = 4\n")
         self.check_output(self.cluster, "a patch that the code has already", run(), 1)
         os.truncate(self.cluster.write("code/data.bin", ""), 501 << 20)
@@ -155,15 +187,36 @@ class Patches(GoldenCase):
         self.cluster.write("outside.diff", WORD.replace("b/train.py", "b/../train.py"))
         self.cluster.write("short.diff", "\n".join(WORD.split("\n")[:6]) + "\n")
         self.cluster.write("words.txt", "please make it faster\n")
-        spec = self.job("wrong", "[outside.diff, short.diff, words.txt, gone.diff, builtin:node-local-index, builtin:faster]")
-        self.check_output(self.cluster, "patches that are none", self.cluster.muster("run", "-q", spec), 64)
+        spec = self.job(
+            "wrong",
+            "[outside.diff, short.diff, words.txt, gone.diff, builtin:node-local-index, builtin:faster]",
+        )
+        self.check_output(
+            self.cluster, "patches that are none", self.cluster.muster("run", "-q", spec), 64
+        )
         self.cluster.write("big.diff", "#" * (513 << 10))
-        self.check_output(self.cluster, "a patch that is too big", self.cluster.muster("run", "-q", self.job("big", "big.diff")), 64)
+        self.check_output(
+            self.cluster,
+            "a patch that is too big",
+            self.cluster.muster("run", "-q", self.job("big", "big.diff")),
+            64,
+        )
 
     def test_the_plan_shows_patches_and_paths_of_the_copy(self):
         spec = self.job("planned", "[word.diff, longer.diff]")
-        plan = self.cluster.muster("plan", spec, "--set", f"runtime.env.PYTHONPATH={self.cluster.path('code')}/lib", "--rank", "1", code=0).out
-        self.assertIn(f"# code.patches: node K copies {self.cluster.path('code')} to ${{out}}/code/node-K/code and puts on it, in this order:\n# word.diff (", plan)
+        plan = self.cluster.muster(
+            "plan",
+            spec,
+            "--set",
+            f"runtime.env.PYTHONPATH={self.cluster.path('code')}/lib",
+            "--rank",
+            "1",
+            code=0,
+        ).out
+        self.assertIn(
+            f"# code.patches: node K copies {self.cluster.path('code')} to ${{out}}/code/node-K/code and puts on it, in this order:\n# word.diff (",
+            plan,
+        )
         self.assertIn("#   train.py +1 -1\n", plan)
         self.assertIn("#   lib/steps.py +2 -1\n#   lib/more.py (new) +1 -0\n", plan)
         self.assertIn("runtime.env.PYTHONPATH names the code without the patches", plan)
@@ -289,8 +342,14 @@ class NodeLocalIndex(unittest.TestCase):
             return file.read().split()
 
     def test_one_rank_a_node_builds(self):
-        spec = MEGATRON.format(name="local", patches="[builtin:node-local-index]", dir=self.cluster.dir)
-        job = self.cluster.muster("run", "-d", self.cluster.spec(spec, "job.yaml"), code=0).out.strip().split()[-1]
+        spec = MEGATRON.format(
+            name="local", patches="[builtin:node-local-index]", dir=self.cluster.dir
+        )
+        job = (
+            self.cluster.muster("run", "-d", self.cluster.spec(spec, "job.yaml"), code=0)
+            .out.strip()
+            .split()[-1]
+        )
         done = self.cluster.muster("logs", "-f", "--rank", "all", job)
         self.cluster.muster("wait", job, code=0)
         self.assertEqual(done.out.count("samples 20000"), 8, f"{done}")
@@ -298,13 +357,25 @@ class NodeLocalIndex(unittest.TestCase):
             builders = self.read("local", f"disk-of-{node}", "builders")
             self.assertEqual(len(builders), 1, "the others waited for it, and found its files")
             self.assertLess(set(builders), ranks)
-        copies = [line.split()[1] for line in self.cluster.muster("env", job, "--rank", "4", code=0).out.split("\n") if line.startswith("cd ")]
-        self.assertEqual(self.read(copies[0], "megatron/core/datasets/helpers_cpp"), ["4"], "each node's first rank compiles for its copy")
-        self.assertFalse(os.path.exists(self.cluster.path("Megatron-LM/megatron/core/datasets/helpers_cpp")))
+        copies = [
+            line.split()[1]
+            for line in self.cluster.muster("env", job, "--rank", "4", code=0).out.split("\n")
+            if line.startswith("cd ")
+        ]
+        self.assertEqual(
+            self.read(copies[0], "megatron/core/datasets/helpers_cpp"),
+            ["4"],
+            "each node's first rank compiles for its copy",
+        )
+        self.assertFalse(
+            os.path.exists(self.cluster.path("Megatron-LM/megatron/core/datasets/helpers_cpp"))
+        )
 
     def test_without_it_ranks_of_the_other_node_find_nothing(self):
         spec = MEGATRON.format(name="plain", patches="[]", dir=self.cluster.dir)
-        done = self.cluster.muster("run", "-q", self.cluster.spec(spec, "job.yaml"), "--timeout", "60s")
+        done = self.cluster.muster(
+            "run", "-q", self.cluster.spec(spec, "job.yaml"), "--timeout", "60s"
+        )
         self.assertEqual(done.code, 1, f"{done}")
         self.assertFalse(os.path.exists(self.cluster.path("plain/disk-of-1/document_index")))
 
@@ -328,12 +399,16 @@ class InContainer(unittest.TestCase):
             if shutil.which(program) is None:
                 self.skipTest(f"there is no {program} (deploy/packages/test.txt)")
         if not container_test.is_static(os.path.join(BIN, "muster-worker")):
-            self.skipTest("muster-worker is not static in this build, so that it cannot be an image's entry point")
+            self.skipTest(
+                "muster-worker is not static in this build, so that it cannot be an image's entry point"
+            )
         self.cluster = Cluster()
         self.podman = container_test.Podman(self.cluster.dir)
         self.addCleanup(self.close)
         container_test.root_tar(self.cluster.path("root.tar"))
-        tried = self.podman.run("import", self.cluster.path("root.tar"), "localhost/made:1", check=False)
+        tried = self.podman.run(
+            "import", self.cluster.path("root.tar"), "localhost/made:1", check=False
+        )
         if tried.returncode != 0:
             self.skipTest(f"podman cannot make an image here: {tried.stderr.strip()}")
         self.podman.run("save", "--output", self.cluster.path("image.tar"), "localhost/made:1")
@@ -351,11 +426,27 @@ class InContainer(unittest.TestCase):
             self.cluster.agent(name, devices=1, args=self.podman.agent_args())
         os.mkdir(self.cluster.path("code"))
         self.cluster.write("code/rank.sh", "cat /etc/image\necho plain\n")
-        self.cluster.write("rank.diff", "--- a/rank.sh\n+++ b/rank.sh\n@@ -1,2 +1,2 @@\n cat /etc/image\n-echo plain\n+echo patched\n")
-        job = self.cluster.muster("run", "-d", self.cluster.spec(CONTAINER.format(image=self.cluster.path("image.tar")), "job.yaml"), code=0).out.strip().split()[-1]
+        self.cluster.write(
+            "rank.diff",
+            "--- a/rank.sh\n+++ b/rank.sh\n@@ -1,2 +1,2 @@\n cat /etc/image\n-echo plain\n+echo patched\n",
+        )
+        job = (
+            self.cluster.muster(
+                "run",
+                "-d",
+                self.cluster.spec(
+                    CONTAINER.format(image=self.cluster.path("image.tar")), "job.yaml"
+                ),
+                code=0,
+            )
+            .out.strip()
+            .split()[-1]
+        )
         out = self.cluster.muster("logs", "-f", "--rank", "all", job).out
         self.cluster.muster("wait", job, code=0)
-        self.assertEqual((out.count("the image"), out.count("patched"), out.count("plain")), (2, 2, 0), out)
+        self.assertEqual(
+            (out.count("the image"), out.count("patched"), out.count("plain")), (2, 2, 0), out
+        )
 
 
 if __name__ == "__main__":

@@ -21,7 +21,27 @@ import unittest
 from cluster import BIN, DEADLINE, Cluster, wait_until
 from image_registry import Registry
 
-APPLETS = ["sh", "echo", "cat", "env", "grep", "seq", "test", "true", "false", "sleep", "printf", "read", "kill", "id", "hostname", "ls", "mkdir", "touch", "tail"]
+APPLETS = [
+    "sh",
+    "echo",
+    "cat",
+    "env",
+    "grep",
+    "seq",
+    "test",
+    "true",
+    "false",
+    "sleep",
+    "printf",
+    "read",
+    "kill",
+    "id",
+    "hostname",
+    "ls",
+    "mkdir",
+    "touch",
+    "tail",
+]
 PARENT = "libpod_parent"  # the control group that podman makes below every controller
 
 RANK = """echo "rank $MUSTER_RANK of $MUSTER_WORLD_SIZE in $(cat /etc/image) with $TOOLKIT on $MUSTER_NODE"
@@ -65,7 +85,9 @@ def is_static(path):
     """No program header PT_INTERP: nothing of an image is needed to run it."""
     with open(path, "rb") as file:
         head = file.read(64)
-        offset, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
+        offset, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from(
+            "<HH", head, 54
+        )
         file.seek(offset)
         return all(struct.unpack_from("<I", file.read(size))[0] != 3 for _ in range(count))
 
@@ -78,7 +100,9 @@ def root_tar(path):
             info.type, info.mode = tarfile.DIRTYPE, 0o755
             tar.addfile(info)
         tar.add(shutil.which("busybox"), "bin/busybox")
-        for link, target in [(f"bin/{applet}", "busybox") for applet in APPLETS] + [("usr/bin/env", "../../bin/busybox")]:
+        for link, target in [(f"bin/{applet}", "busybox") for applet in APPLETS] + [
+            ("usr/bin/env", "../../bin/busybox")
+        ]:
             info = tarfile.TarInfo(link)
             info.type, info.linkname = tarfile.SYMTYPE, target
             tar.addfile(info)
@@ -97,9 +121,13 @@ class Podman:
                      "--runtime=runc", "--storage-driver=vfs", "--cgroup-manager=cgroupfs"]  # fmt: skip
 
     def run(self, *words, check=True):
-        done = subprocess.run(["podman", *self.args, *words], capture_output=True, text=True, timeout=DEADLINE)
+        done = subprocess.run(
+            ["podman", *self.args, *words], capture_output=True, text=True, timeout=DEADLINE
+        )
         if check and done.returncode != 0:
-            raise AssertionError(f"podman {' '.join(words)}: status {done.returncode}\n{done.stdout}{done.stderr}")
+            raise AssertionError(
+                f"podman {' '.join(words)}: status {done.returncode}\n{done.stdout}{done.stderr}"
+            )
         return done
 
     def agent_args(self):
@@ -122,7 +150,9 @@ class Containers(unittest.TestCase):
             if shutil.which(program) is None:
                 raise unittest.SkipTest(f"there is no {program} (deploy/packages/test.txt)")
         if not is_static(os.path.join(BIN, "muster-worker")):
-            raise unittest.SkipTest("muster-worker is not static in this build, so that it cannot be an image's entry point")
+            raise unittest.SkipTest(
+                "muster-worker is not static in this build, so that it cannot be an image's entry point"
+            )
         cls.parents = cgroup_parents()
 
     @classmethod
@@ -142,7 +172,16 @@ class Containers(unittest.TestCase):
         self.cluster.write("rank.sh", RANK)
         self.tar = self.cluster.path("root.tar")
         root_tar(self.tar)
-        tried = self.podman.run("import", "--change", "ENV TOOLKIT=cann", "--change", "VOLUME /scratch", self.tar, "localhost/made:1", check=False)
+        tried = self.podman.run(
+            "import",
+            "--change",
+            "ENV TOOLKIT=cann",
+            "--change",
+            "VOLUME /scratch",
+            self.tar,
+            "localhost/made:1",
+            check=False,
+        )
         if tried.returncode != 0:
             self.skipTest(f"podman cannot make an image here: {tried.stderr.strip()}")
         tried = self.podman.run("run", "--rm", "--network", "host", "--pid", "host", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024", "localhost/made:1",
@@ -155,7 +194,12 @@ class Containers(unittest.TestCase):
         self.cluster.controller()
 
     def agents(self, args=None):
-        return {name: self.cluster.agent(name, devices=1, args=self.podman.agent_args() if args is None else args) for name in ("n0", "n1")}
+        return {
+            name: self.cluster.agent(
+                name, devices=1, args=self.podman.agent_args() if args is None else args
+            )
+            for name in ("n0", "n1")
+        }
 
     def close(self):
         """Every container goes with its run, by itself."""
@@ -172,7 +216,13 @@ class Containers(unittest.TestCase):
     def spec(self, name, gate="", restarts=0, image=None):
         for rank in (0, 1) if gate else ():
             os.mkfifo(f"{gate}-{rank}")
-        return SPEC.format(name=name, image=image or "file://" + self.archive, dir=self.cluster.dir, gate=gate, restarts=restarts)
+        return SPEC.format(
+            name=name,
+            image=image or "file://" + self.archive,
+            dir=self.cluster.dir,
+            gate=gate,
+            restarts=restarts,
+        )
 
     def processes(self, job):
         """{pid: (command line, environment)} of what carries the job's process tag."""
@@ -199,7 +249,11 @@ class Containers(unittest.TestCase):
         return found
 
     def worker(self, job, node):
-        return next(pid for pid, (argv, _) in self.processes(job).items() if "muster-worker" in argv[0] and f"agent-{node}/" in argv[-1])
+        return next(
+            pid
+            for pid, (argv, _) in self.processes(job).items()
+            if "muster-worker" in argv[0] and f"agent-{node}/" in argv[-1]
+        )
 
     def both_wait(self, job):
         def there():
@@ -217,13 +271,22 @@ class Containers(unittest.TestCase):
     def succeeds(self, job):
         done = self.cluster.muster("wait", job, "--timeout", f"{DEADLINE:.0f}s")
         outputs = [daemon.logged()[-2000:] for daemon in self.cluster.daemons]
-        self.assertEqual(done.code, 0, f"{done}\n{self.cluster.muster('why', job)}\n" + "\n---\n".join(outputs))
+        self.assertEqual(
+            done.code, 0, f"{done}\n{self.cluster.muster('why', job)}\n" + "\n---\n".join(outputs)
+        )
 
     def logs_are_whole(self, job):
         """Followed, for an agent that was killed may bring the last of them after the end."""
         for rank in (0, 1):
-            want = f"rank {rank} of 2 in the image with cann on n{rank}\nmounted\n" + "".join(f"line {i} of rank {rank}\n" for i in range(1, 501))
-            self.assertEqual(self.cluster.muster("logs", job, "--raw", "--follow", "--rank", str(rank), code=0).out, want)
+            want = f"rank {rank} of 2 in the image with cann on n{rank}\nmounted\n" + "".join(
+                f"line {i} of rank {rank}\n" for i in range(1, 501)
+            )
+            self.assertEqual(
+                self.cluster.muster(
+                    "logs", job, "--raw", "--follow", "--rank", str(rank), code=0
+                ).out,
+                want,
+            )
 
     def test_two_nodes(self):
         self.agents()
@@ -233,16 +296,28 @@ class Containers(unittest.TestCase):
         for pid in ranks.values():
             with open(os.path.join(f"/proc/{pid}", "root", "etc/image"), encoding="utf-8") as file:
                 self.assertEqual(file.read(), "the image\n", "the rank's root is the image's")
-            self.assertEqual(os.readlink(f"/proc/{pid}/ns/net"), os.readlink("/proc/self/ns/net"), "the node's network")
-            self.assertNotEqual(os.readlink(f"/proc/{pid}/ns/mnt"), os.readlink("/proc/self/ns/mnt"))
+            self.assertEqual(
+                os.readlink(f"/proc/{pid}/ns/net"),
+                os.readlink("/proc/self/ns/net"),
+                "the node's network",
+            )
+            self.assertNotEqual(
+                os.readlink(f"/proc/{pid}/ns/mnt"), os.readlink("/proc/self/ns/mnt")
+            )
             self.assertEqual(self.processes(job)[pid][1].count("SECRET=only-in-the-record"), 1)
         names = self.podman.containers()
-        self.assertEqual([name for name in sorted(names) if name.endswith(f"-{job}-1")], sorted(names))
+        self.assertEqual(
+            [name for name in sorted(names) if name.endswith(f"-{job}-1")], sorted(names)
+        )
         self.assertEqual(len(names), 2)
         for entry in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{entry}/cmdline", "rb") as file:
-                    self.assertNotIn(b"only-in-the-record", file.read(), "what a job keeps secret stands on no command line")
+                    self.assertNotIn(
+                        b"only-in-the-record",
+                        file.read(),
+                        "what a job keeps secret stands on no command line",
+                    )
             except FileNotFoundError:
                 continue
         self.let_go(gate)
@@ -261,15 +336,26 @@ class Containers(unittest.TestCase):
         job = self.cluster.submit(self.spec("killed", gate, restarts=1))
         first = self.both_wait(job)
         os.kill(first[1], signal.SIGKILL)
-        wait_until(lambda: len(self.ranks(job)) == 2 and not set(self.ranks(job).values()) & set(first.values()), what="the second attempt's ranks")
+        wait_until(
+            lambda: len(self.ranks(job)) == 2
+            and not set(self.ranks(job).values()) & set(first.values()),
+            what="the second attempt's ranks",
+        )
         self.let_go(gate)
         self.succeeds(job)
         self.logs_are_whole(job)
         ends = [event["text"] for event in self.events(job) if event["type"] == "rank-exited"]
-        self.assertIn("rank 1 on node 'n1' was killed by signal 9 (SIGKILL)", ends[0], "as it is told of a rank without a container")
+        self.assertIn(
+            "rank 1 on node 'n1' was killed by signal 9 (SIGKILL)",
+            ends[0],
+            "as it is told of a rank without a container",
+        )
 
     def events(self, job):
-        return [json.loads(line) for line in self.cluster.muster("events", job, "-o", "jsonl", code=0).out.splitlines()]
+        return [
+            json.loads(line)
+            for line in self.cluster.muster("events", job, "-o", "jsonl", code=0).out.splitlines()
+        ]
 
     def test_a_killed_agent_adopts(self):
         agents = self.agents()
@@ -291,9 +377,20 @@ class Containers(unittest.TestCase):
         job = self.cluster.submit(self.spec("orphaned", gate, restarts=1))
         first = self.both_wait(job)
         os.kill(self.worker(job, "n0"), signal.SIGKILL)
-        wait_until(lambda: len(self.ranks(job)) == 2 and not set(self.ranks(job).values()) & set(first.values()), what="the second attempt's ranks")
-        self.assertEqual([name for name in self.podman.containers() if name.endswith("-1")], [], "those of the first attempt are gone")
-        wait_until(lambda: len(self.podman.run("volume", "ls", "--quiet").stdout.split()) == 2, what="their volumes, which the image asks for, to be gone as well")
+        wait_until(
+            lambda: len(self.ranks(job)) == 2
+            and not set(self.ranks(job).values()) & set(first.values()),
+            what="the second attempt's ranks",
+        )
+        self.assertEqual(
+            [name for name in self.podman.containers() if name.endswith("-1")],
+            [],
+            "those of the first attempt are gone",
+        )
+        wait_until(
+            lambda: len(self.podman.run("volume", "ls", "--quiet").stdout.split()) == 2,
+            what="their volumes, which the image asks for, to be gone as well",
+        )
         self.let_go(gate)
         self.succeeds(job)
 
@@ -308,20 +405,29 @@ class Containers(unittest.TestCase):
 
     def test_setup_runs_inside_and_a_root_file_system_will_do(self):
         self.agents()
-        spec = self.spec("inside", image="file://" + self.tar).replace("  env:", "  setup: ['read -r image < /etc/image', 'export TOOLKIT=\"$image, set up\"']\n  env:")
+        spec = self.spec("inside", image="file://" + self.tar).replace(
+            "  env:",
+            "  setup: ['read -r image < /etc/image', 'export TOOLKIT=\"$image, set up\"']\n  env:",
+        )
         job = self.cluster.submit(spec)
         self.succeeds(job)
-        self.assertIn("in the image with the image, set up on n1\n", self.cluster.muster("logs", job, "--raw", "--follow", "--rank", "1", code=0).out)
+        self.assertIn(
+            "in the image with the image, set up on n1\n",
+            self.cluster.muster("logs", job, "--raw", "--follow", "--rank", "1", code=0).out,
+        )
 
     def test_that_the_image_is_on_its_way_is_reported(self):
         gate = self.cluster.gate("load-gate")
         self.addCleanup(gate.close)
-        script = f"#!/bin/sh\nfor word; do if test \"$word\" = load; then read -r go < {gate.path}; fi; done\nexec podman \"$@\"\n"
+        script = f'#!/bin/sh\nfor word; do if test "$word" = load; then read -r go < {gate.path}; fi; done\nexec podman "$@"\n'
         tool = self.cluster.write("podman-slow", script, 0o755)
         self.agents([*self.podman.agent_args(), "--container-tool", tool])
         job = self.cluster.submit(self.spec("far"))
         says = "attempt 1 is being set up (runtime.image) on n0, n1, within 30m a node"
-        wait_until(lambda: says in self.cluster.muster("why", job, code=0).out.replace("'", ""), what=f"why to say: {says}")
+        wait_until(
+            lambda: says in self.cluster.muster("why", job, code=0).out.replace("'", ""),
+            what=f"why to say: {says}",
+        )
         gate.open(2)
         self.succeeds(job)
         self.logs_are_whole(job)
@@ -335,17 +441,23 @@ class Containers(unittest.TestCase):
         with open(os.path.join(copy, "1"), "wb") as file:
             file.write(bytes(1 << 20))
         hold = f"exec 9< {copy}/1; read go < {gate.path}; exec 9<&-"
-        script = f"#!/bin/sh\nfor word; do if test \"$word\" = load; then {hold}; fi; done\nexec podman \"$@\"\n"
+        script = f'#!/bin/sh\nfor word; do if test "$word" = load; then {hold}; fi; done\nexec podman "$@"\n'
         tool = self.cluster.write("podman-slow", script, 0o755)
         self.agents([*self.podman.agent_args(), "--container-tool", tool])
         job = self.cluster.submit(self.spec("far"))
         size = os.path.getsize(self.archive) / (1 << 20)
         for node in ("n0", "n1"):
             says = f"node '{node}': runtime.image: 1.0 of {size:.1f} MiB"
-            wait_until(lambda says=says: says in self.cluster.muster("why", job, code=0).out, what=f"why to say: {says}")
+            wait_until(
+                lambda says=says: says in self.cluster.muster("why", job, code=0).out,
+                what=f"why to say: {says}",
+            )
         self.assertIn("runtime.image: 1.0 of ", self.cluster.muster("show", job, code=0).out)
         watch = self.cluster.popen("watch", job, "--timeout", f"{DEADLINE:.0f}s")
-        reported = any(line.startswith("launching: node 'n0': runtime.image: 1.0 of ") for line in iter(watch.stdout.readline, ""))
+        reported = any(
+            line.startswith("launching: node 'n0': runtime.image: 1.0 of ")
+            for line in iter(watch.stdout.readline, "")
+        )
         self.assertTrue(reported, "a pipe is told how far it has come")
         gate.open(2)
         watch.communicate(timeout=DEADLINE)
@@ -361,13 +473,16 @@ class Containers(unittest.TestCase):
         with open(self.tar, "rb") as file:
             registry = Registry([file.read(), more.getvalue()], DEADLINE, env=["TOOLKIT=cann"])
         self.addCleanup(registry.close)
-        script = "#!/bin/sh\nfor word; do shift; set -- \"$@\" \"$word\"; if test \"$word\" = pull; then set -- \"$@\" --tls-verify=false; fi; done\nexec podman \"$@\"\n"
+        script = '#!/bin/sh\nfor word; do shift; set -- "$@" "$word"; if test "$word" = pull; then set -- "$@" --tls-verify=false; fi; done\nexec podman "$@"\n'
         tool = self.cluster.write("podman-plain", script, 0o755)
         self.agents([*self.podman.agent_args(), "--container-tool", tool])
         job = self.cluster.submit(self.spec("pulled", image=registry.name("team/train:1")))
         for node in ("n0", "n1"):
             says = rf"node '{node}': runtime\.image: 2 layers begun, \d\.\d MiB fetched\n"
-            wait_until(lambda says=says: re.search(says, self.cluster.muster("why", job, code=0).out), what=f"why to say: {says}")
+            wait_until(
+                lambda says=says: re.search(says, self.cluster.muster("why", job, code=0).out),
+                what=f"why to say: {says}",
+            )
         registry.go.set()
         self.succeeds(job)
         self.logs_are_whole(job)
@@ -376,14 +491,26 @@ class Containers(unittest.TestCase):
         gate = self.cluster.gate("load-gate")
         self.addCleanup(gate.close)
         loads = self.cluster.path("loads")
-        script = f"#!/bin/sh\nfor word; do if test \"$word\" = load; then echo load >> {loads}; read go < {gate.path}; fi; done\nexec podman \"$@\"\n"
+        script = f'#!/bin/sh\nfor word; do if test "$word" = load; then echo load >> {loads}; read go < {gate.path}; fi; done\nexec podman "$@"\n'
         tool = self.cluster.write("podman-slow", script, 0o755)
-        self.cluster.agent("n0", devices=2, args=[*self.podman.agent_args(), "--container-tool", tool])
-        jobs = [self.cluster.submit(self.spec(name).replace("nodes: 2", "nodes: 1")) for name in ("one", "two")]
+        self.cluster.agent(
+            "n0", devices=2, args=[*self.podman.agent_args(), "--container-tool", tool]
+        )
+        jobs = [
+            self.cluster.submit(self.spec(name).replace("nodes: 2", "nodes: 1"))
+            for name in ("one", "two")
+        ]
         for job in jobs:
-            wait_until(lambda job=job: "being set up (runtime.image) on 'n0'" in self.cluster.muster("why", job, code=0).out, what=f"{job} to be set up")
+            wait_until(
+                lambda job=job: "being set up (runtime.image) on 'n0'"
+                in self.cluster.muster("why", job, code=0).out,
+                what=f"{job} to be set up",
+            )
         says = "node 'n0': runtime.image: fetched by another start"
-        wait_until(lambda: any(says in self.cluster.muster("why", job, code=0).out for job in jobs), what=f"one of them to say: {says}")
+        wait_until(
+            lambda: any(says in self.cluster.muster("why", job, code=0).out for job in jobs),
+            what=f"one of them to say: {says}",
+        )
         gate.open(1)
         for job in jobs:
             self.succeeds(job)
@@ -398,7 +525,11 @@ class Containers(unittest.TestCase):
             self.skipTest(f"podman cannot limit a container here: {tried.stderr.strip()}")
         self.agents()
         self.cluster.write("rank.sh", HUNGRY)
-        spec = self.spec("hungry").replace("nodes: 2", "nodes: 1").replace("  env:", "  limits: {memory: 64MiB, cpus: 0.5}\n  env:")
+        spec = (
+            self.spec("hungry")
+            .replace("nodes: 2", "nodes: 1")
+            .replace("  env:", "  limits: {memory: 64MiB, cpus: 0.5}\n  env:")
+        )
         run = self.cluster.muster("run", self.cluster.spec(spec), "--timeout", "60s", code=1)
         logs = self.cluster.muster("logs", "@last", "--raw", "--follow", "--rank", "0", code=0).out
         self.assertRegex(logs, r"memory[a-z_./]*: 67108864\n")
@@ -414,22 +545,34 @@ class Containers(unittest.TestCase):
         gates = [f"{gate}-{node}-{rank}" for node in (0, 1) for rank in (0, 1)]
         for path in gates:
             os.mkfifo(path)
-        spec = self.spec("background").replace(":/data:ro", ":/data").replace("run: [sh, rank.sh]", "per: node, run: [sh, script.sh]").replace('GATE: ""', f'GATE: "{gate}"')
+        spec = (
+            self.spec("background")
+            .replace(":/data:ro", ":/data")
+            .replace("run: [sh, rank.sh]", "per: node, run: [sh, script.sh]")
+            .replace('GATE: ""', f'GATE: "{gate}"')
+        )
         job = self.cluster.submit(spec)
 
         def log(node, rank, *more):
-            return self.cluster.muster("logs", job, "--raw", "--auxiliary", f"rank-{rank}", "--node", f"n{node}", *more).out
+            return self.cluster.muster(
+                "logs", job, "--raw", "--auxiliary", f"rank-{rank}", "--node", f"n{node}", *more
+            ).out
 
         for node in (0, 1):
             for rank in (0, 1):
-                wait_until(lambda node=node, rank=rank: log(node, rank) == f"begun by {rank} on n{node}\n", what=f"the first line of rank {rank} on n{node}")
+                wait_until(
+                    lambda node=node, rank=rank: log(node, rank) == f"begun by {rank} on n{node}\n",
+                    what=f"the first line of rank {rank} on n{node}",
+                )
         for path in gates:
             with open(path, "w", encoding="utf-8") as file:
                 file.write("go\n")
         self.succeeds(job)
         for node in (0, 1):
             for rank in (0, 1):
-                want = f"begun by {rank} on n{node}\n" + "".join(f"line {i} of {rank}\n" for i in range(1, 501))
+                want = f"begun by {rank} on n{node}\n" + "".join(
+                    f"line {i} of {rank}\n" for i in range(1, 501)
+                )
                 self.assertEqual(log(node, rank, "--follow"), want)
         self.assertFalse(os.path.exists("/tmp/rank.log"))
 
@@ -437,23 +580,50 @@ class Containers(unittest.TestCase):
         self.agents()
         self.cluster.write("garbage.tar", "no archive\n")
         for name, image, says in [
-            ("missing", f"file://{self.cluster.dir}/imag.tar", f"loading image '{self.cluster.dir}/imag.tar': No such file or directory"),
-            ("garbage", f"file://{self.cluster.dir}/garbage.tar", f"loading image '{self.cluster.dir}/garbage.tar': as an archive of an image: "),
-            ("nowhere", "no-such-image-anywhere", "pulling image 'no-such-image-anywhere': it ended with status 125: "),
+            (
+                "missing",
+                f"file://{self.cluster.dir}/imag.tar",
+                f"loading image '{self.cluster.dir}/imag.tar': No such file or directory",
+            ),
+            (
+                "garbage",
+                f"file://{self.cluster.dir}/garbage.tar",
+                f"loading image '{self.cluster.dir}/garbage.tar': as an archive of an image: ",
+            ),
+            (
+                "nowhere",
+                "no-such-image-anywhere",
+                "pulling image 'no-such-image-anywhere': it ended with status 125: ",
+            ),
         ]:
-            run = self.cluster.muster("run", self.cluster.spec(self.spec(name, image=image)), "--timeout", "60s", code=1)
+            run = self.cluster.muster(
+                "run", self.cluster.spec(self.spec(name, image=image)), "--timeout", "60s", code=1
+            )
             self.assertIn(says, run.out + run.err)
-        spec = self.spec("mount").replace(f"{self.cluster.dir}/data:/data", f"{self.cluster.dir}/dato:/data")
+        spec = self.spec("mount").replace(
+            f"{self.cluster.dir}/data:/data", f"{self.cluster.dir}/dato:/data"
+        )
         run = self.cluster.muster("run", self.cluster.spec(spec), "--timeout", "60s", code=1)
-        self.assertIn(f"mounting '{self.cluster.dir}/dato' at '/data': No such file or directory", run.out + run.err)
+        self.assertIn(
+            f"mounting '{self.cluster.dir}/dato' at '/data': No such file or directory",
+            run.out + run.err,
+        )
         spec = self.spec("program").replace("[sh, rank.sh]", "[no-such-program]")
         run = self.cluster.muster("run", self.cluster.spec(spec), "--timeout", "60s", code=1)
-        self.assertIn("executing 'no-such-program': No such file or directory; it was looked for on the container's PATH", run.out + run.err)
+        self.assertIn(
+            "executing 'no-such-program': No such file or directory; it was looked for on the container's PATH",
+            run.out + run.err,
+        )
 
     def test_a_node_without_podman_says_so(self):
         self.agents(["--container-tool", "/nowhere/podman"])
-        run = self.cluster.muster("run", self.cluster.spec(self.spec("toolless")), "--timeout", "60s", code=1)
-        self.assertIn("looking for podman or docker: '/nowhere/podman' is not there or not executable", run.out + run.err)
+        run = self.cluster.muster(
+            "run", self.cluster.spec(self.spec("toolless")), "--timeout", "60s", code=1
+        )
+        self.assertIn(
+            "looking for podman or docker: '/nowhere/podman' is not there or not executable",
+            run.out + run.err,
+        )
 
 
 if __name__ == "__main__":

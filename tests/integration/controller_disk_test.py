@@ -13,7 +13,9 @@ import unittest
 from cluster import Cluster, wait_until
 
 MIB = 1 << 20
-START = 256 * MIB  # what the agent wants free where a run's outputs lie, which is this disk: logs leave that as well
+START = (
+    256 * MIB
+)  # what the agent wants free where a run's outputs lie, which is this disk: logs leave that as well
 
 
 class SmallDisk:
@@ -22,7 +24,11 @@ class SmallDisk:
     def __init__(self, case, cluster, size):
         self.path = cluster.path("disk")
         os.mkdir(self.path)
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", self.path], capture_output=True, text=True)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", self.path],
+            capture_output=True,
+            text=True,
+        )
         if done.returncode != 0:
             reason = "a small disk needs a tmpfs: " + (done.stderr.strip() or "mount failed")
             print("skipped:", reason, file=sys.stderr)
@@ -67,12 +73,17 @@ class ControllersDisk(unittest.TestCase):
     def logs_are_in(self, job):
         """When every log byte is with the controller the node forgets the run."""
         runs = self.cluster.path("agent-n0", "runs")
-        wait_until(lambda: not any(job in name for name in os.listdir(runs)), what="the logs to be collected")
+        wait_until(
+            lambda: not any(job in name for name in os.listdir(runs)),
+            what="the logs to be collected",
+        )
 
     def job_that_says(self, name, mib):
         # Lines as a program prints them, and a last one that must not be lost.
         script = f"yes 'step 1: what a program prints that prints much, line after line' | head -c {mib * MIB}; echo the last line of {name}"
-        return self.cluster.submit(f"name: {name}\nengine: command\nlaunch: {{per: once, run: [sh, -c, \"{script}\"]}}\nresources: {{devices: 1, type: cpu}}\n")
+        return self.cluster.submit(
+            f'name: {name}\nengine: command\nlaunch: {{per: once, run: [sh, -c, "{script}"]}}\nresources: {{devices: 1, type: cpu}}\n'
+        )
 
     # Logs filled the disk, whatever the quota; what the ballast gave up was full of them within a second, the controller died, and no start had room.
     def test_logs_do_not_fill_it(self):
@@ -82,7 +93,9 @@ class ControllersDisk(unittest.TestCase):
         self.assertTrue(self.daemon.alive(), self.daemon.logged())
         self.assertGreaterEqual(self.disk.free(), START)
         self.assertTrue(self.ballast(), "it was never needed")
-        self.assertIn("the last line of much", self.cluster.muster("logs", job, "--tail", "2", code=0).out)
+        self.assertIn(
+            "the last line of much", self.cluster.muster("logs", job, "--tail", "2", code=0).out
+        )
         self.cluster.trivial()
         done = self.job_that_says("done", 40)  # its logs are in when it is over for good
         self.cluster.muster("wait", done, "--timeout", "60s", code=0)
@@ -104,15 +117,24 @@ class ControllersDisk(unittest.TestCase):
     # Submissions stayed refused until something was appended, though there was room; and where nothing runs, nothing is.
     def test_a_shortage_is_over_when_there_is_room(self):
         with self.cluster.gate() as gate:
-            live = self.cluster.submit(f"name: live\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n")
+            live = self.cluster.submit(
+                f"name: live\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}']}}\nresources: {{devices: 1, type: cpu}}\n"
+            )
             self.cluster.muster("wait", live, "--for", "running", "--timeout", "60s", code=0)
             self.disk.fill()
             gate.open()
-            self.cluster.muster("wait", live, "--timeout", "60s", code=0)  # facts flow: for them the ballast is there
+            self.cluster.muster(
+                "wait", live, "--timeout", "60s", code=0
+            )  # facts flow: for them the ballast is there
         self.logs_are_in(live)
-        spec = self.cluster.spec('name: refused\nengine: command\nlaunch: {run: "true"}\nresources: {devices: 1, type: cpu}\n')
+        spec = self.cluster.spec(
+            'name: refused\nengine: command\nlaunch: {run: "true"}\nresources: {devices: 1, type: cpu}\n'
+        )
         refused = self.cluster.muster("run", "-d", spec, code=70)
-        self.assertIn("the controller's disk is nearly full, new jobs are refused until there is room", refused.err)
+        self.assertIn(
+            "the controller's disk is nearly full, new jobs are refused until there is room",
+            refused.err,
+        )
         self.daemon.wait_for("new jobs are refused until there is room")
         self.disk.empty()
         self.cluster.muster("run", "-d", spec, code=0)

@@ -22,10 +22,15 @@ class FewDescriptors(unittest.TestCase):
             for daemon in (controller, agent):
                 daemon.wait_for("at most 64 descriptors may be open in this process")
             script = "for i in 1 2 3; do echo line $i of rank $RANK; done"
-            job = cluster.submit(f"name: many\nengine: torch\nlaunch: {{run: [sh, -c, '{script}']}}\nresources: {{devices: {RANKS}, type: cpu}}\n")
+            job = cluster.submit(
+                f"name: many\nengine: torch\nlaunch: {{run: [sh, -c, '{script}']}}\nresources: {{devices: {RANKS}, type: cpu}}\n"
+            )
             cluster.muster("wait", job, "--timeout", "60s", code=0, within=90)
             runs = cluster.path("agent-n0", "runs")
-            wait_until(lambda: not any(job in name for name in os.listdir(runs)), what=f"the logs to be collected\n{controller.logged()}\n{agent.logged()}")
+            wait_until(
+                lambda: not any(job in name for name in os.listdir(runs)),
+                what=f"the logs to be collected\n{controller.logged()}\n{agent.logged()}",
+            )
             output = cluster.muster("logs", job, "--rank", "0-47", code=0).out
             for rank in range(RANKS):
                 self.assertIn(f"line 3 of rank {rank}\n", output)

@@ -30,7 +30,11 @@ resources: {{devices: {ranks}, type: cpu}}
 recovery: {{max_restarts: 0, stop_grace: 2s, orphan_grace: {grace}}}
 """
 # Rank 0 waits at the gate, the others for ever; none of them prints a word: on such a disk that alone would be their end.
-WAITS = ("sh", "-c", 'if [ "$MUSTER_RANK" = 0 ]; then read line < {gate}; exit 0; fi; exec sleep 1000')
+WAITS = (
+    "sh",
+    "-c",
+    'if [ "$MUSTER_RANK" = 0 ]; then read line < {gate}; exit 0; fi; exec sleep 1000',
+)
 
 
 def setUpModule():
@@ -64,7 +68,11 @@ class OwnDisk(unittest.TestCase):
 
     def worker(self):
         """A pidfd of it, and those of its ranks."""
-        pid = next(pid for pid, command in processes_of(self.disk.path) if command.split()[0].endswith("muster-worker"))
+        pid = next(
+            pid
+            for pid, command in processes_of(self.disk.path)
+            if command.split()[0].endswith("muster-worker")
+        )
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             opened = [os.pidfd_open(int(one)) for one in (pid, *file.read().split())]
         for one in opened:
@@ -80,12 +88,24 @@ class ReadOnly(OwnDisk):
         self.disk.fail()
         wait_until(lambda: self.node().get("diskTrouble"), worker, what="the node to say so")
         self.assertIn(os.strerror(errno.EROFS), self.node()["diskTrouble"])
-        wait_until(lambda: "lease ends in" in self.why(job), worker, what=f"the end of the lease\n{self.why(job)}")
-        self.assertRegex(self.why(job), r"node 'n0' cannot write to its state directory \(.*Read-only file system\): .*; its ranks go on until their lease ends in ")
+        wait_until(
+            lambda: "lease ends in" in self.why(job),
+            worker,
+            what=f"the end of the lease\n{self.why(job)}",
+        )
+        self.assertRegex(
+            self.why(job),
+            r"node 'n0' cannot write to its state directory \(.*Read-only file system\): .*; its ranks go on until their lease ends in ",
+        )
         listed = self.cluster.muster("node", "ls", code=0).out
         self.assertRegex(listed, r"n0 +disk ")
-        self.assertRegex(listed, r"n0: no writes to its state directory .*; ranks are stopped in \d+m")
-        self.assertFalse(wait_ended(worker, 0), "nobody has ended: nothing is to be recorded, and nothing is killed")
+        self.assertRegex(
+            listed, r"n0: no writes to its state directory .*; ranks are stopped in \d+m"
+        )
+        self.assertFalse(
+            wait_ended(worker, 0),
+            "nobody has ended: nothing is to be recorded, and nothing is killed",
+        )
         for one in ranks:
             self.assertFalse(wait_ended(one, 0))
         self.gate.open()  # rank 0 ends
@@ -94,7 +114,10 @@ class ReadOnly(OwnDisk):
         self.assertTrue(wait_ended(worker))
         for one in ranks:
             self.assertTrue(wait_ended(one, 0), "swept, before it was said")
-        self.assertIn("could not record how its ranks ended: the disk of its state directory takes no writes", self.why(job))
+        self.assertIn(
+            "could not record how its ranks ended: the disk of its state directory takes no writes",
+            self.why(job),
+        )
 
     def test_a_stop_is_obeyed(self):
         job = self.start("stopped", 2)
@@ -108,7 +131,6 @@ class ReadOnly(OwnDisk):
             self.assertTrue(wait_ended(one, 0))
         self.assertIn("cancelled", self.why(job))
 
-
     def test_an_agent_that_is_started_again_goes_on(self):
         """It could not open its lock for writing, and ended: the node was silent, and nobody was told of its disk."""
         job = self.start("adopted", 2)
@@ -119,14 +141,22 @@ class ReadOnly(OwnDisk):
         agent = self.cluster.agent("n0", state=self.disk.path, args=self.ARGS, wait=False)
         wait_until(lambda: self.node().get("diskTrouble"), agent.pid_fd, what="the node to say so")
         self.assertIn(os.strerror(errno.EROFS), self.node()["diskTrouble"])
-        wait_until(lambda: "lease ends in" in self.why(job), agent.pid_fd, what=f"the end of the lease\n{self.why(job)}")
+        wait_until(
+            lambda: "lease ends in" in self.why(job),
+            agent.pid_fd,
+            what=f"the end of the lease\n{self.why(job)}",
+        )
         self.assertRegex(self.cluster.muster("node", "ls", code=0).out, r"n0 +disk ")
         for one in (worker, *ranks):
             self.assertFalse(wait_ended(one, 0), "adopted")
-        code, output = self.cluster.agent("n0", state=self.disk.path, args=self.ARGS, wait=False).ended()
+        code, output = self.cluster.agent(
+            "n0", state=self.disk.path, args=self.ARGS, wait=False
+        ).ended()
         self.assertEqual(code, 12, output)
         self.assertIn("a second agent on this state directory", output)
-        code, output = self.cluster.agent("n1", state=self.disk.path + "/fresh", args=self.ARGS, wait=False).ended()
+        code, output = self.cluster.agent(
+            "n1", state=self.disk.path + "/fresh", args=self.ARGS, wait=False
+        ).ended()
         self.assertEqual(code, 70, output)
         self.assertIn(f"fresh/lock': {os.strerror(errno.EROFS)}", output)
         self.gate.open()  # rank 0 ends
@@ -134,7 +164,10 @@ class ReadOnly(OwnDisk):
         self.assertNotIn(done.code, (0, 4), f"{done}\n{self.why(job)}")
         for one in (worker, *ranks):
             self.assertTrue(wait_ended(one))
-        self.assertIn("could not record how its ranks ended: the disk of its state directory takes no writes", self.why(job))
+        self.assertIn(
+            "could not record how its ranks ended: the disk of its state directory takes no writes",
+            self.why(job),
+        )
         self.assertEqual(agent.logged().count("writing to the state directory"), 1, agent.logged())
 
 
@@ -165,14 +198,23 @@ class Full(OwnDisk):
             began = self.lease_end(lease)
             wait_until(lambda: self.node().get("diskTrouble"), worker, what="the node to say so")
             self.assertIn(os.strerror(errno.ENOSPC), self.node()["diskTrouble"])
-            self.assertRegex(self.why(job), r"cannot write to its state directory \(.*No space left on device\): .*; its ranks go on\n")
+            self.assertRegex(
+                self.why(job),
+                r"cannot write to its state directory \(.*No space left on device\): .*; its ranks go on\n",
+            )
             # Twice the grace later than it was: it is renewed, and its old end has passed.
-            wait_until(lambda: self.lease_end(lease) - began > 12, worker, what="the lease to be renewed")
+            wait_until(
+                lambda: self.lease_end(lease) - began > 12, worker, what="the lease to be renewed"
+            )
             self.assertFalse(wait_ended(ranks[0], 0))
             self.assertNotIn("leaseEnds", self.node())
         self.gate.open()
         self.cluster.muster("wait", job, "--timeout", "60s", code=0)
-        wait_until(lambda: not self.node().get("diskTrouble"), self.agent.pid_fd, what="the disk to be well again")
+        wait_until(
+            lambda: not self.node().get("diskTrouble"),
+            self.agent.pid_fd,
+            what="the disk to be well again",
+        )
 
     @staticmethod
     def lease_end(path):
@@ -189,4 +231,7 @@ class Full(OwnDisk):
 
 
 if __name__ == "__main__":
-    namespaces.main(("mkfs.ext4",), "mkdir /run/d && truncate -s 8M /run/i && mkfs.ext4 -q /run/i && mount -o loop /run/i /run/d")
+    namespaces.main(
+        ("mkfs.ext4",),
+        "mkdir /run/d && truncate -s 8M /run/i && mkfs.ext4 -q /run/i && mount -o loop /run/i /run/d",
+    )

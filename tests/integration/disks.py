@@ -11,7 +11,9 @@ _SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN
 
 
 def run(*words):
-    subprocess.run([*map(str, words)], stdin=subprocess.DEVNULL, check=True, capture_output=True, text=True)
+    subprocess.run(
+        [*map(str, words)], stdin=subprocess.DEVNULL, check=True, capture_output=True, text=True
+    )
 
 
 class Disk:
@@ -32,7 +34,11 @@ class Disk:
 
     def fail(self):
         """What the kernel does when it finds the file system damaged: from now on nothing can be written."""
-        with open(f"/sys/fs/ext4/{os.path.basename(self.device())}/trigger_fs_error", "w", encoding="ascii") as trigger:
+        with open(
+            f"/sys/fs/ext4/{os.path.basename(self.device())}/trigger_fs_error",
+            "w",
+            encoding="ascii",
+        ) as trigger:
             trigger.write("1")
         try:
             os.mkdir(os.path.join(self.path, "try"))
@@ -52,7 +58,12 @@ class Disk:
     def mend(self):
         """What an operator does. Nobody has a file open there for writing any more."""
         run("umount", self.path)
-        subprocess.run(["e2fsck", "-f", "-y", self.image], stdin=subprocess.DEVNULL, capture_output=True, check=False)  # 1: it has repaired something
+        subprocess.run(
+            ["e2fsck", "-f", "-y", self.image],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )  # 1: it has repaired something
         self.mount()
 
     @contextlib.contextmanager
@@ -61,7 +72,11 @@ class Disk:
         path = os.path.join(self.path, "filler")
         with open(path, "wb", buffering=0) as file:
             for take in (64 << 20, 1 << 20, 4096):  # without writing a byte: the image stays small
-                self._until_full(lambda size=take: os.posix_fallocate(file.fileno(), file.seek(0, os.SEEK_END), size))
+                self._until_full(
+                    lambda size=take: os.posix_fallocate(
+                        file.fileno(), file.seek(0, os.SEEK_END), size
+                    )
+                )
             self._until_full(lambda: file.write(b"x"))
         try:
             yield
@@ -77,4 +92,6 @@ class Disk:
             assert error.errno == errno.ENOSPC, error
 
     def close(self):
-        subprocess.run(["umount", "-l", self.path], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        subprocess.run(
+            ["umount", "-l", self.path], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )

@@ -18,16 +18,38 @@ from conformance.harness import SAMPLES, UNHURRIED, EngineTest, option  # noqa: 
 STEPS = 40
 MODEL = """--use-mcore-models --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 1
     --tokenizer-type NullTokenizer --vocab-size 1024 --mock-data --lr 1.25e-6 --lr-decay-style cosine --bf16 --log-interval 1 --save-interval 5""".split()
-SHAPE = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --sequence-parallel".split()
+SHAPE = (
+    "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --sequence-parallel".split()
+)
 EXPERTS = "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --expert-model-parallel-size 2 --num-experts 4 --sequence-parallel".split()
-SHARDED = "--untie-embeddings-and-output-weights --no-gradient-accumulation-fusion".split()  # data parallel over all ranks
+SHARDED = (
+    "--untie-embeddings-and-output-weights --no-gradient-accumulation-fusion".split()
+)  # data parallel over all ranks
 
 
 class Megatron(EngineTest):
     scripts = {"pretrain_gpt.py": "megatron-core-0.12"}
 
-    def begin(self, name, *more, load="/nowhere/ckpt", save="/nowhere/ckpt", steps=STEPS, drop=(), shape=SHAPE, **spec):
-        words = [*MODEL, *shape, "--train-iters", str(steps), *(["--load", load] if load else []), *(["--save", save] if save else []), *more]
+    def begin(
+        self,
+        name,
+        *more,
+        load="/nowhere/ckpt",
+        save="/nowhere/ckpt",
+        steps=STEPS,
+        drop=(),
+        shape=SHAPE,
+        **spec,
+    ):
+        words = [
+            *MODEL,
+            *shape,
+            "--train-iters",
+            str(steps),
+            *(["--load", load] if load else []),
+            *(["--save", save] if save else []),
+            *more,
+        ]
         for name_of in drop:
             at = words.index(name_of)
             del words[at : at + 2]
@@ -39,7 +61,9 @@ class Megatron(EngineTest):
         killed = self.kill_one(job, record, at=12)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job)
+        )
         self.check_blame(job, killed)
         self.assertEqual(record.losses(), expected or self.expected)
         self.assertIn(self.resumed_step(record, shown), self.kept_checkpoints(job, 1))
@@ -76,25 +100,33 @@ class Megatron(EngineTest):
             with self.subTest(form):
                 # With tensor 4 x pipeline 2 on 16 ranks the second of each two data-parallel ranks writes no file of the old form.
                 writers = [0, 1, 2, 3, 8, 9, 10, 11] if form == "torch" else range(16)
-                begin = functools.partial(self.begin, f"torn-{form.replace('_', '-')}", "--ckpt-format", form)
+                begin = functools.partial(
+                    self.begin, f"torn-{form.replace('_', '-')}", "--ckpt-format", form
+                )
                 self.check_torn(begin, torn=15, before=10, expected=self.expected, writers=writers)
 
     def torn(self, name, *more, release="0.12", shape=SHAPE, writers=range(16), expected=None):
         """Killed in the middle of a save: each release's own files and lines, and what a restart has to change."""
         begin = functools.partial(self.begin, name, *more, shape=shape, code=self.tree(release))
-        job, record = self.check_torn(begin, torn=15, before=10, expected=expected or self.expected, writers=writers)
+        job, record = self.check_torn(
+            begin, torn=15, before=10, expected=expected or self.expected, writers=writers
+        )
         self.check_arguments(job, record)
         return os.path.join(record.starts(1)[0]["env"]["MUSTER_SAVE_DIR"], "iter_0000015")
 
     def tree(self, release):
         if release not in self.trees:
-            self.trees[release] = self.cluster.code({"pretrain_gpt.py": f"megatron-core-{release}"}, {})
+            self.trees[release] = self.cluster.code(
+                {"pretrain_gpt.py": f"megatron-core-{release}"}, {}
+            )
         return self.trees[release]
 
     def undisturbed(self, name, *more, **spec):
         job, record = self.begin(name, *more, **spec)
         self.cluster.wait(job)
-        self.assertEqual(sorted(record.losses()), list(range(1, STEPS + 1)), self.cluster.story(job))
+        self.assertEqual(
+            sorted(record.losses()), list(range(1, STEPS + 1)), self.cluster.story(job)
+        )
         return record.losses()
 
     def test_other_releases(self):
@@ -107,25 +139,66 @@ class Megatron(EngineTest):
         ):
             with self.subTest(release=release, form=form):
                 writers = [0, 1, 2, 3, 8, 9, 10, 11] if form == "torch" else range(16)
-                self.torn(f"core-{release.replace('.', '-')}-{form}", *more, release=release, writers=writers)
+                self.torn(
+                    f"core-{release.replace('.', '-')}-{form}",
+                    *more,
+                    release=release,
+                    writers=writers,
+                )
 
     def test_a_save_in_the_background(self):
         """Every file of every rank is whole, and nothing says so yet: a checkpoint without its metadata is none."""
-        for release, *more in (("0.8", "--use-dist-ckpt", "--dist-ckpt-format", "torch_dist"), ("0.12",), ("0.16", "--use-persistent-ckpt-worker")):
+        for release, *more in (
+            ("0.8", "--use-dist-ckpt", "--dist-ckpt-format", "torch_dist"),
+            ("0.12",),
+            ("0.16", "--use-persistent-ckpt-worker"),
+        ):
             with self.subTest(release):
-                left = os.listdir(self.torn(f"async-{release.replace('.', '-')}", "--async-save", *more, release=release))
-                self.assertEqual(sorted(left), sorted(["common.pt", *(f"__{rank}_0.distcp" for rank in range(16))]))
+                left = os.listdir(
+                    self.torn(
+                        f"async-{release.replace('.', '-')}", "--async-save", *more, release=release
+                    )
+                )
+                self.assertEqual(
+                    sorted(left),
+                    sorted(["common.pt", *(f"__{rank}_0.distcp" for rank in range(16))]),
+                )
 
     def test_experts(self):
         """A directory for every part of the model, of which each expert-parallel rank has its own."""
         expected = self.undisturbed("experts", "--ckpt-format", "torch", shape=EXPERTS)
-        self.torn("experts-torn", "--ckpt-format", "torch", "--use-distributed-optimizer", shape=EXPERTS, writers=[*range(4), *range(8, 12)], expected=expected)
+        self.torn(
+            "experts-torn",
+            "--ckpt-format",
+            "torch",
+            "--use-distributed-optimizer",
+            shape=EXPERTS,
+            writers=[*range(4), *range(8, 12)],
+            expected=expected,
+        )
 
     def test_fully_sharded(self):
         """No metadata.json, and CUDA_DEVICE_MAX_CONNECTIONS=1 is what these refuse."""
-        expected = self.undisturbed("sharded", "--use-torch-fsdp2", "--ckpt-format", "torch_dcp", shape=SHARDED)
-        self.torn("torch-dcp", "--use-torch-fsdp2", "--ckpt-format", "torch_dcp", shape=SHARDED, expected=expected)
-        self.torn("fsdp-dtensor", "--use-megatron-fsdp", "--ckpt-format", "fsdp_dtensor", shape=SHARDED, release="0.16", expected=expected)
+        expected = self.undisturbed(
+            "sharded", "--use-torch-fsdp2", "--ckpt-format", "torch_dcp", shape=SHARDED
+        )
+        self.torn(
+            "torch-dcp",
+            "--use-torch-fsdp2",
+            "--ckpt-format",
+            "torch_dcp",
+            shape=SHARDED,
+            expected=expected,
+        )
+        self.torn(
+            "fsdp-dtensor",
+            "--use-megatron-fsdp",
+            "--ckpt-format",
+            "fsdp_dtensor",
+            shape=SHARDED,
+            release="0.16",
+            expected=expected,
+        )
 
     def test_without_a_save_every_attempt_begins_anew(self):
         job, record = self.begin("anew", load=None, save=None, step_ms=UNHURRIED)
@@ -140,8 +213,12 @@ class Megatron(EngineTest):
         job, record = self.begin("interval", "--ckpt-format", "torch", "--exit-interval", "15")
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 3), self.cluster.story(job))
-        ends = [event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-ended"]
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]), ("succeeded", 3), self.cluster.story(job)
+        )
+        ends = [
+            event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-ended"
+        ]
         self.assertEqual([f"after step {step} of {STEPS}: the training did not reach its last step" in text for step, text in zip((15, 30), ends)],
                          [True, True], ends)  # fmt: skip
         self.assertEqual({event["step"] for event in record.events("loaded", 3).values()}, {30})
@@ -152,7 +229,10 @@ class Megatron(EngineTest):
         self.cluster.wait(job, code=1)
         self.assertEqual(self.cluster.show(job)["attempt"], 2, self.cluster.story(job))
         why = self.cluster.output("why", job)
-        self.assertIn(f"every rank ended with status 0 after step 15 of {STEPS}: the training did not reach its last step", why)
+        self.assertIn(
+            f"every rank ended with status 0 after step 15 of {STEPS}: the training did not reach its last step",
+            why,
+        )
 
     def test_the_status_alone_where_it_is_asked_for(self):
         job, _ = self.begin("alone", "--exit-interval", "15", load=None, save=None, success="exit0")
@@ -182,7 +262,9 @@ class Megatron(EngineTest):
         for name, nodes in (("one-node", 1), ("two-nodes", 2)):
             with self.subTest(name):
                 path = os.path.join(SAMPLES, "megatron-gpt", f"{name}.yaml")
-                job, record = self.from_sample(path, name, 0, {"--train-iters": 12, "--save-interval": 6, "--log-interval": 3})
+                job, record = self.from_sample(
+                    path, name, 0, {"--train-iters": 12, "--save-interval": 6, "--log-interval": 3}
+                )
                 self.cluster.wait(job)
                 self.assertEqual(sorted(record.starts(1)), [*range(8 * nodes)])
                 self.assertEqual(sorted(record.losses()), list(range(1, 13)))
@@ -197,7 +279,13 @@ class Megatron(EngineTest):
         self.refused("backslash", "unrecognized arguments: \\", 2, "\\", steps=5)
 
     def test_an_argument_of_another_release(self):
-        self.refused("unknown", "unrecognized arguments: --use-flash-attention-9", 2, "--use-flash-attention-9", steps=5)
+        self.refused(
+            "unknown",
+            "unrecognized arguments: --use-flash-attention-9",
+            2,
+            "--use-flash-attention-9",
+            steps=5,
+        )
 
     def test_a_variable_that_old_releases_want(self):
         """Where no parallel size asks for it, only they do."""

@@ -36,8 +36,19 @@ class MindSpeedMM(EngineTest):
             directory = os.path.join(cls.weights, "release", f"mp_rank_00_{part:03d}")
             os.makedirs(directory)
             with open(os.path.join(directory, "model_optim_rng.pt"), "wb") as file:
-                file.write(state.zip_bytes({"step": 0, "shard": part, "world": 16, "weights": f"{state.mix(99 + part):016x}"}))
-        with open(os.path.join(cls.weights, "latest_checkpointed_iteration.txt"), "w", encoding="ascii") as file:
+                file.write(
+                    state.zip_bytes(
+                        {
+                            "step": 0,
+                            "shard": part,
+                            "world": 16,
+                            "weights": f"{state.mix(99 + part):016x}",
+                        }
+                    )
+                )
+        with open(
+            os.path.join(cls.weights, "latest_checkpointed_iteration.txt"), "w", encoding="ascii"
+        ) as file:
             file.write("release")
         cls.whole, record = cls.begin("whole", step_ms=5)
         cls.cluster.wait(cls.whole)
@@ -47,14 +58,24 @@ class MindSpeedMM(EngineTest):
     @classmethod
     def begin(cls, name, *more, step_ms=0):
         """The sample, with this test's places in it."""
-        return cls.from_sample(cls.sample, name, step_ms, {"--load": cls.weights, "--train-iters": STEPS, "--save-interval": 5}, more)
+        return cls.from_sample(
+            cls.sample,
+            name,
+            step_ms,
+            {"--load": cls.weights, "--train-iters": STEPS, "--save-interval": 5},
+            more,
+        )
 
     def test_an_orderly_end_before_the_last_step_goes_on(self):
         job, record = self.begin("interval", "--exit-interval", "25")
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
-        ends = [event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-ended"]
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job)
+        )
+        ends = [
+            event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-ended"
+        ]
         self.assertIn(f"every rank ended with status 0 after step 25 of {STEPS}", ends[0])
         self.assertEqual(record.losses(), self.expected)
 
@@ -63,12 +84,16 @@ class MindSpeedMM(EngineTest):
         killed = self.kill_one(job, record, at=12)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job)
+        )
         self.check_blame(job, killed)
         self.assertEqual(record.losses(), self.expected)
         first, second = record.starts(1), record.starts(2)
         self.assertEqual(sorted(second), [*range(16)])
-        self.assertEqual({event["source"] for event in record.events("loaded", 1).values()}, {self.weights})
+        self.assertEqual(
+            {event["source"] for event in record.events("loaded", 1).values()}, {self.weights}
+        )
         self.resumed_step(record, shown)
         for rank, start in second.items():
             self.assertEqual(option(first[rank]["argv"], "--load"), self.weights)
@@ -76,7 +101,9 @@ class MindSpeedMM(EngineTest):
             self.assertNotIn("--no-load-optim", start["argv"])
             self.assertEqual(option(start["argv"], "--load"), start["env"]["MUSTER_RESUME_DIR"])
             self.assertEqual(start["env"]["TASK_QUEUE_ENABLE"], "2")
-            self.assertNotIn("HCCL_IF_IP", start["env"])  # the nodes' addresses are loopback's, of which HCCL can make nothing
+            self.assertNotIn(
+                "HCCL_IF_IP", start["env"]
+            )  # the nodes' addresses are loopback's, of which HCCL can make nothing
             self.assertRegex(start["env"]["HCCL_IF_BASE_PORT"], r"^\d+$")
             self.assertEqual(start["env"]["ASCEND_RT_VISIBLE_DEVICES"], "0,1,2,3,4,5,6,7")
             self.assertEqual(start["cwd"], self.code)
@@ -119,7 +146,11 @@ class FSDP2(EngineTest):
         """Weights as mm-convert's hf_to_dcp leaves them."""
         weights = os.path.join(cls.code, "ckpt/Qwen3-VL-30B-A3B-Instruct-dcp")
         os.makedirs(os.path.join(weights, "release"))
-        for name, text in (("release/__0_0.distcp", '{"weights": "4d"}'), ("release/.metadata", "."), ("latest_checkpointed_iteration.txt", "release")):
+        for name, text in (
+            ("release/__0_0.distcp", '{"weights": "4d"}'),
+            ("release/.metadata", "."),
+            ("latest_checkpointed_iteration.txt", "release"),
+        ):
             with open(os.path.join(weights, name), "w", encoding="ascii") as file:
                 file.write(text)
         cls.whole, record = cls.begin("whole")
@@ -131,26 +162,49 @@ class FSDP2(EngineTest):
     def begin(cls, name, words=True, more=(), **spec):
         """26.1 takes words that go over its file; 26.0 reads the file alone, which is changed on a copy."""
         config = next(iter(cls.files))
-        launch = {"script": "mindspeed_mm/fsdp/train/trainer.py", "args": [config, *(["training.save=${save.dir}"] if words else []), *more]}
+        launch = {
+            "script": "mindspeed_mm/fsdp/train/trainer.py",
+            "args": [config, *(["training.save=${save.dir}"] if words else []), *more],
+        }
         launch.update({} if words else {"patch": {config: {"training.save": "${save.dir}"}}})
-        resume = {"args": ["training.load=${resume.dir}"]} if words else {"patch": {config: {"training.load": "${resume.dir}"}}}
+        resume = (
+            {"args": ["training.load=${resume.dir}"]}
+            if words
+            else {"patch": {config: {"training.load": "${resume.dir}"}}}
+        )
         env = {"NON_MEGATRON": "true", "PYTHONPATH": cls.code, **spec.pop("env", {})}
         return cls.submit(name, "mindspeed-mm", launch, env=env, resume=resume, **spec)
 
     def test_killed_in_the_middle_of_a_save(self):
         """An asynchronous save has its tracker at once and its metadata at the end: the other way round than Megatron-LM's."""
-        for name, words, more in (("torn", False, ()), ("torn-async", True, ("training.save_async=true",))):
+        for name, words, more in (
+            ("torn", False, ()),
+            ("torn-async", True, ("training.save_async=true",)),
+        ):
             with self.subTest(name):
-                _, record = self.check_torn(functools.partial(self.begin, name, words, more), torn=15, before=10, expected=self.expected)
+                _, record = self.check_torn(
+                    functools.partial(self.begin, name, words, more),
+                    torn=15,
+                    before=10,
+                    expected=self.expected,
+                )
                 first, second = record.starts(1), record.starts(2)
                 saved = first[0]["env"]["MUSTER_SAVE_DIR"]
                 self.assertNotIn(".metadata", os.listdir(os.path.join(saved, "iter_0000015")))
-                with open(os.path.join(saved, "latest_checkpointed_iteration.txt"), encoding="ascii") as file:
+                with open(
+                    os.path.join(saved, "latest_checkpointed_iteration.txt"), encoding="ascii"
+                ) as file:
                     self.assertEqual(file.read(), "15" if more else "10")
-                self.assertEqual({event["source"] for event in record.events("loaded", 1).values()}, {"./ckpt/Qwen3-VL-30B-A3B-Instruct-dcp"})
+                self.assertEqual(
+                    {event["source"] for event in record.events("loaded", 1).values()},
+                    {"./ckpt/Qwen3-VL-30B-A3B-Instruct-dcp"},
+                )
                 for start in second.values():
                     env = start["env"]
-                    options = [f"training.load={env['MUSTER_RESUME_DIR']}", f"training.save={env['MUSTER_SAVE_DIR']}"]
+                    options = [
+                        f"training.load={env['MUSTER_RESUME_DIR']}",
+                        f"training.save={env['MUSTER_SAVE_DIR']}",
+                    ]
                     given = [word in start["argv"] for word in options]
                     self.assertEqual(given, [words, words], start["argv"])
                     self.assertNotEqual(env["MUSTER_SAVE_DIR"], saved)

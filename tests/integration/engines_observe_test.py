@@ -46,7 +46,9 @@ class Observed(EngineTest):
     def finished(self, job, attempt=1):
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", attempt), self.cluster.story(job))
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]), ("succeeded", attempt), self.cluster.story(job)
+        )
         return shown
 
     def killed_once(self, job, record):
@@ -57,7 +59,9 @@ class Observed(EngineTest):
         return self.resumed_step(record, shown), shown["progress"]["step"]
 
     def evaluations(self, job, words):
-        return self.cluster.output("logs", "-f", job, "--rank", "3", "--attempt", "2", "--grep", words).count(words)
+        return self.cluster.output(
+            "logs", "-f", job, "--rank", "3", "--attempt", "2", "--grep", words
+        ).count(words)
 
 
 class MindFormers(Observed):
@@ -69,22 +73,46 @@ class MindFormers(Observed):
     def test_evaluation_during_training(self):
         plain, without = self.begin("without", {"config": CONFIG})
         self.finished(plain)
-        job, record = self.begin("evaluated", {"config": CONFIG, "args": "--do_eval True --eval_dataset_dir /data/valid"}, step_ms=UNHURRIED)
-        step, _ = self.killed_once(job, record)  # this release's lines count from the beginning of the epoch after a resume
+        job, record = self.begin(
+            "evaluated",
+            {"config": CONFIG, "args": "--do_eval True --eval_dataset_dir /data/valid"},
+            step_ms=UNHURRIED,
+        )
+        step, _ = self.killed_once(
+            job, record
+        )  # this release's lines count from the beginning of the epoch after a resume
         self.assertEqual(record.losses(), without.losses())
         # r0.6 in sink mode: at the end of every sink of two steps.
-        self.assertEqual(self.evaluations(job, "Eval result: {'PerplexityMetric'"), (STEPS - step) // 2)
+        self.assertEqual(
+            self.evaluations(job, "Eval result: {'PerplexityMetric'"), (STEPS - step) // 2
+        )
 
     def test_a_profile_and_what_it_costs(self):
         """Without sink mode; an attempt that follows a fault begins anew, and profiles again."""
-        job, record = self.begin("profiled", {"config": CONFIG}, step_ms=UNHURRIED, resume="none", observe={"profile": {"start": 2, "stop": 6}})
+        job, record = self.begin(
+            "profiled",
+            {"config": CONFIG},
+            step_ms=UNHURRIED,
+            resume="none",
+            observe={"profile": {"start": 2, "stop": 6}},
+        )
         self.kill_one(job, record, at=9)
         self.finished(job, attempt=2)
         self.assertEqual(record.events("loaded"), {})
         for attempt in (1, 2):
             start = record.starts(attempt)[3]
-            self.assertEqual((option(start["argv"], "--profile_start_step"), option(start["argv"], "--profile_stop_step")), ("2", "6"))
-            found = glob.glob(os.path.join(start["env"]["MUSTER_SAVE_DIR"], "profile", "rank_*", "profiler_info.json"))
+            self.assertEqual(
+                (
+                    option(start["argv"], "--profile_start_step"),
+                    option(start["argv"], "--profile_stop_step"),
+                ),
+                ("2", "6"),
+            )
+            found = glob.glob(
+                os.path.join(
+                    start["env"]["MUSTER_SAVE_DIR"], "profile", "rank_*", "profiler_info.json"
+                )
+            )
             self.assertEqual(len(found), 4, found)
 
     def test_a_configuration_without_sink_mode(self):
@@ -96,7 +124,13 @@ class MindFormers(Observed):
             self.assertIn(f"launch.config: '{path}': runner_config.sink_mode is False: without sink mode a later attempt cannot load the ranks' parts of a "
                           "checkpoint; set it to True there or with launch.patch, or start every attempt from the beginning with resume: none",
                           self.cluster.output("why", job))  # fmt: skip
-        job, _ = self.begin("helped", {"config": "configs/plain.yaml", "patch": {"configs/plain.yaml": {"runner_config.sink_mode": True}}})
+        job, _ = self.begin(
+            "helped",
+            {
+                "config": "configs/plain.yaml",
+                "patch": {"configs/plain.yaml": {"runner_config.sink_mode": True}},
+            },
+        )
         self.finished(job)
         job, _ = self.begin("anew", {"config": "configs/plain.yaml"}, resume="none")
         self.finished(job)
@@ -109,14 +143,27 @@ class MindSpeed(Observed):
     def test_evaluation_during_training_and_a_profile(self):
         args = [*GPT, "--mock-data", "--train-iters", str(STEPS), "--save", "/x", "--load", "/x", "--save-interval", "4", "--ckpt-format", "torch",
                 "--eval-interval", "5", "--eval-iters", "2"]  # fmt: skip
-        job, record = self.begin("evaluated", {"script": "pretrain_gpt.py", "args": args}, step_ms=UNHURRIED, observe={"profile": {"start": 3, "stop": 6, "ranks": [0, 3]}})
+        job, record = self.begin(
+            "evaluated",
+            {"script": "pretrain_gpt.py", "args": args},
+            step_ms=UNHURRIED,
+            observe={"profile": {"start": 3, "stop": 6, "ranks": [0, 3]}},
+        )
         step, shown = self.killed_once(job, record)
         self.assertEqual(shown, STEPS)
         # Between the steps, and on both sets of data at the end.
-        self.assertEqual(self.evaluations(job, "validation loss at iteration"), STEPS // 5 - step // 5 + 2)
+        self.assertEqual(
+            self.evaluations(job, "validation loss at iteration"), STEPS // 5 - step // 5 + 2
+        )
         out = record.starts(1)[0]["env"]["MUSTER_OUT"]
-        self.assertEqual(sorted(os.listdir(os.path.join(out, "profile/attempt-1"))), ["rank-0.pt.trace.json", "rank-3.pt.trace.json"])
-        self.assertEqual(option(record.starts(2)[3]["argv"], "--profile-save-path"), os.path.join(out, "profile/attempt-2"))
+        self.assertEqual(
+            sorted(os.listdir(os.path.join(out, "profile/attempt-1"))),
+            ["rank-0.pt.trace.json", "rank-3.pt.trace.json"],
+        )
+        self.assertEqual(
+            option(record.starts(2)[3]["argv"], "--profile-save-path"),
+            os.path.join(out, "profile/attempt-2"),
+        )
 
 
 class MindSpeedMM(Observed):
@@ -125,14 +172,34 @@ class MindSpeedMM(Observed):
     files = {"mm/tools.json": json.dumps(TOOL), "mm/data.json": "{}", "mm/model.json": "{}"}
 
     def test_a_profile_by_a_copy_of_the_tool_file(self):
-        args = [*GPT, "--train-iters", str(STEPS), "--mm-tool", "mm/tools.json", "--mm-data", "mm/data.json", "--mm-model", "mm/model.json"]
-        job, record = self.begin("profiled", {"script": "pretrain_vlm.py", "args": args}, observe={"profile": {"start": 5, "stop": 7, "ranks": [2]}})
+        args = [
+            *GPT,
+            "--train-iters",
+            str(STEPS),
+            "--mm-tool",
+            "mm/tools.json",
+            "--mm-data",
+            "mm/data.json",
+            "--mm-model",
+            "mm/model.json",
+        ]
+        job, record = self.begin(
+            "profiled",
+            {"script": "pretrain_vlm.py", "args": args},
+            observe={"profile": {"start": 5, "stop": 7, "ranks": [2]}},
+        )
         self.finished(job)
         out = record.starts(1)[0]["env"]["MUSTER_OUT"]
-        with open(os.path.join(out, "profile/attempt-1/rank-2_ascend_pt.json"), encoding="utf-8") as file:
+        with open(
+            os.path.join(out, "profile/attempt-1/rank-2_ascend_pt.json"), encoding="utf-8"
+        ) as file:
             static = json.load(file)
-        self.assertEqual((static["level"], static["start_step"], static["end_step"]), ("level1", 5, 7))
-        self.assertEqual(os.listdir(os.path.join(out, "profile/attempt-1")), ["rank-2_ascend_pt.json"])
+        self.assertEqual(
+            (static["level"], static["start_step"], static["end_step"]), ("level1", 5, 7)
+        )
+        self.assertEqual(
+            os.listdir(os.path.join(out, "profile/attempt-1")), ["rank-2_ascend_pt.json"]
+        )
         with open(os.path.join(self.code, "mm/tools.json"), encoding="utf-8") as file:
             self.assertEqual(json.load(file), TOOL)
 

@@ -17,7 +17,14 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from cluster import DEADLINE, Directory  # noqa: E402
-from conformance.harness import UNHURRIED, Engines, EngineTest, Record, configuration, kill_rank  # noqa: E402
+from conformance.harness import (
+    UNHURRIED,
+    Engines,
+    EngineTest,
+    Record,
+    configuration,
+    kill_rank,
+)  # noqa: E402
 
 STEPS, SAVED = 40, 4
 CONFIG = "configs/llama2/run_llama2_7b.yaml"
@@ -26,7 +33,16 @@ OWN_DISK = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
 
 
 def may_mount():
-    return os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+    return (
+        os.geteuid() == 0
+        and subprocess.run(
+            ["unshare", "--mount", "true"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        ).returncode
+        == 0
+    )
 
 
 class Machines(Engines):
@@ -39,7 +55,11 @@ class Machines(Engines):
         outputs = os.path.join(self.dir, "controller", "outputs")
         for path in (outputs, self.disk(name)):
             os.makedirs(path, mode=0o700, exist_ok=True)
-        return super().agent(name, before=["unshare", "--mount", "sh", "-c", OWN_DISK, "sh", self.disk(name), outputs], **more)
+        return super().agent(
+            name,
+            before=["unshare", "--mount", "sh", "-c", OWN_DISK, "sh", self.disk(name), outputs],
+            **more,
+        )
 
     def device_list(self, name):
         return None if name == "n2" else super().device_list(name)
@@ -49,15 +69,26 @@ class Machines(Engines):
 
     def on_disk(self, name, path):
         """Where that node's `path` is for this test."""
-        return os.path.join(self.disk(name), os.path.relpath(path, os.path.join(self.dir, "controller", "outputs")))
+        return os.path.join(
+            self.disk(name), os.path.relpath(path, os.path.join(self.dir, "controller", "outputs"))
+        )
 
 
-@unittest.skipUnless(may_mount(), "this user may mount nothing: nodes cannot have disks of their own")
+@unittest.skipUnless(
+    may_mount(), "this user may mount nothing: nodes cannot have disks of their own"
+)
 class OwnDisks(EngineTest):
     ascend = True
     cluster_type = Machines
-    scripts = {"run_mindformer.py": "mindformers-r1.0", "mindformers/tools/transform_ckpt.py": "mindformers-r1.0"}
-    files = {CONFIG: configuration(epochs=4, per_epoch=10, ranks=8, save_steps=SAVED).replace("model_parallel: 1", "model_parallel: 2")}
+    scripts = {
+        "run_mindformer.py": "mindformers-r1.0",
+        "mindformers/tools/transform_ckpt.py": "mindformers-r1.0",
+    }
+    files = {
+        CONFIG: configuration(epochs=4, per_epoch=10, ranks=8, save_steps=SAVED).replace(
+            "model_parallel: 1", "model_parallel: 2"
+        )
+    }
 
     @classmethod
     def prepare(cls):
@@ -73,7 +104,14 @@ class OwnDisks(EngineTest):
 
     @classmethod
     def train(cls, name, step_ms):
-        return cls.submit(name, "mindformers", {"config": CONFIG, "mode": "train", "launcher": "msrun"}, step_ms=step_ms, nodes=2, checkpoint={"storage": "local"})
+        return cls.submit(
+            name,
+            "mindformers",
+            {"config": CONFIG, "mode": "train", "launcher": "msrun"},
+            step_ms=step_ms,
+            nodes=2,
+            checkpoint={"storage": "local"},
+        )
 
     def resume(self, name, *words, code=0):
         record = Record(self.cluster, name)
@@ -89,36 +127,76 @@ class OwnDisks(EngineTest):
         end = time.monotonic() + DEADLINE
         watch = Directory(os.path.join(self.cluster.dir, "log"))
         self.addCleanup(watch.close)
-        while not next(one for one in json.loads(self.cluster.output("node", "ls", "-o", "json"))["items"] if one["name"] == node).get("connected"):
+        while not next(
+            one
+            for one in json.loads(self.cluster.output("node", "ls", "-o", "json"))["items"]
+            if one["name"] == node
+        ).get("connected"):
             watch.wait(0.2)
             self.assertLess(time.monotonic(), end, self.cluster.log_end(node))
 
     def ranks_on(self, node, attempt_dir):
         place = os.path.join(self.cluster.on_disk(node, attempt_dir), "checkpoint")
-        return sorted(int(entry[5:]) for entry in os.listdir(place) if entry.startswith("rank_")) if os.path.isdir(place) else []
+        return (
+            sorted(int(entry[5:]) for entry in os.listdir(place) if entry.startswith("rank_"))
+            if os.path.isdir(place)
+            else []
+        )
 
     def test_half_the_ranks_go_on_with_the_same_losses(self):
         old = self.cluster.show(self.old)["attempts"][0]["saveDir"]
-        self.assertEqual([len(self.ranks_on(node, old)) for node in ("n0", "n1")], [8, 8], "each node has its own ranks' alone")
+        self.assertEqual(
+            [len(self.ranks_on(node, old)) for node in ("n0", "n1")],
+            [8, 8],
+            "each node has its own ranks' alone",
+        )
         chain, record = self.resume("half")
         losses = record.losses()
         self.assertEqual(sorted(losses), [*range(self.saved + 1, STEPS + 1)])
         self.assertLessEqual(losses.items(), self.expected.items())
-        nodes = {stage: self.cluster.show(f"{chain}.{stage}")["attempts"][0]["nodes"][0]["node"] for stage in ("strategy", "transform", "train")}
+        nodes = {
+            stage: self.cluster.show(f"{chain}.{stage}")["attempts"][0]["nodes"][0]["node"]
+            for stage in ("strategy", "transform", "train")
+        }
         self.assertEqual(nodes["transform"], "n2")
         self.assertEqual(self.ranks_on("n2", old), [*range(16)])
         for node in ("n0", "n1", "n2"):
-            self.assertEqual([name for _, dirs, _ in os.walk(self.cluster.disk(node)) for name in dirs if ".fetch-" in name], [], "nothing is left beside")
+            self.assertEqual(
+                [
+                    name
+                    for _, dirs, _ in os.walk(self.cluster.disk(node))
+                    for name in dirs
+                    if ".fetch-" in name
+                ],
+                [],
+                "nothing is left beside",
+            )
 
     def test_the_same_size_on_another_node(self):
-        launch = {"config": CONFIG, "mode": "train", "launcher": "msrun", "patch": {CONFIG: {"parallel_config.model_parallel": 1}}}
-        job, _ = self.submit("one", "mindformers", launch, step_ms=5, nodes=1, checkpoint={"storage": "local"})
+        launch = {
+            "config": CONFIG,
+            "mode": "train",
+            "launcher": "msrun",
+            "patch": {CONFIG: {"parallel_config.model_parallel": 1}},
+        }
+        job, _ = self.submit(
+            "one", "mindformers", launch, step_ms=5, nodes=1, checkpoint={"storage": "local"}
+        )
         self.cluster.wait(job)
         attempt = self.cluster.show(job)["attempts"][0]
         other = {"n0": "n1", "n1": "n0"}[attempt["nodes"][0]["node"]]
         step = sorted(item["step"] for item in self.cluster.show(job)["checkpoints"])[-3]
         record = Record(self.cluster, "moved")
-        done = self.cluster.muster("resume", "one", "--from", str(step), "--set", f"resources.hosts=[{other}]", "--env", f"CONFORMANCE_RECORD={record.path}")
+        done = self.cluster.muster(
+            "resume",
+            "one",
+            "--from",
+            str(step),
+            "--set",
+            f"resources.hosts=[{other}]",
+            "--env",
+            f"CONFORMANCE_RECORD={record.path}",
+        )
         self.assertEqual(done.code, 0, f"{done.out}{done.err}\n{self.cluster.log_end(other)}")
         losses = record.losses()
         self.assertEqual(sorted(losses), [*range(step + 1, STEPS + 1)])
@@ -154,7 +232,9 @@ class OwnDisks(EngineTest):
                                   f"CONFORMANCE_RECORD={record.path}").strip()  # fmt: skip
         chain = self.cluster.show(job)["spec"]["stage"]["chainName"]
         end = time.monotonic() + DEADLINE
-        while not os.path.exists(fetched) or "shards of other nodes" not in self.cluster.output("why", f"{chain}.transform"):
+        while not os.path.exists(fetched) or "shards of other nodes" not in self.cluster.output(
+            "why", f"{chain}.transform"
+        ):
             watch.wait(0.2)
             self.assertLess(time.monotonic(), end, self.cluster.story(f"{chain}.transform"))
         self.back("n1")
@@ -169,7 +249,9 @@ class OwnDisks(EngineTest):
     def test_a_node_that_is_away_is_named(self):
         self.cluster.kill("n1")
         self.addCleanup(self.back, "n1")
-        chain, _ = self.resume("away", "--set", "recovery.max_restarts=0", "--set", "resources.hosts=[n0]", code=1)
+        chain, _ = self.resume(
+            "away", "--set", "recovery.max_restarts=0", "--set", "resources.hosts=[n0]", code=1
+        )
         why = self.cluster.output("why", f"{chain}.transform")
         old = self.cluster.show(self.old)["attempts"][0]["saveDir"]
         self.assertIn(f"node 'n2' could not start its part: fetching '{old}' from node 'n1' for job '{chain}.transform': it is on that node alone, and the "

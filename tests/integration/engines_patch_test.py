@@ -37,10 +37,15 @@ def digest(path):
 class Patched(EngineTest):
     ascend = True
     scripts = {"run_mindformer.py": "mindformers-r0.6"}
-    files = {CONFIG: configuration(epochs=1, per_epoch=10, ranks=8, save_steps=10), "run.sh": SCRIPT}
+    files = {
+        CONFIG: configuration(epochs=1, per_epoch=10, ranks=8, save_steps=10),
+        "run.sh": SCRIPT,
+    }
 
     def job(self, name, launch, **more):
-        spec, record = self.cluster.job(name, "mindformers", self.code, launch, nodes=2, devices=2, **more)
+        spec, record = self.cluster.job(
+            name, "mindformers", self.code, launch, nodes=2, devices=2, **more
+        )
         return self.cluster.submit(spec), record
 
     def test_other_values_and_others_again_on_a_resume(self):
@@ -49,34 +54,58 @@ class Patched(EngineTest):
         patch = {CONFIG: {"runner_config.epochs": 4, "parallel_config.data_parallel": 4, f"{saver}.save_checkpoint_steps": 4,
                           "train_dataset.data_loader.num_samples": 40, "context.max_device_memory": "31GB"}}  # fmt: skip
         resume = {"drop": ["--seed"], "patch": {CONFIG: {f"{saver}.save_checkpoint_steps": 2}}}
-        job, record = self.job("patched", {"config": CONFIG, "args": ["--seed", "7"], "patch": patch}, step_ms=UNHURRIED, resume=resume)
+        job, record = self.job(
+            "patched",
+            {"config": CONFIG, "args": ["--seed", "7"], "patch": patch},
+            step_ms=UNHURRIED,
+            resume=resume,
+        )
         self.kill_one(job, record, at=14)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job)
+        )
         self.assertEqual(sorted(record.losses()), list(range(1, 41)))
         self.assertEqual(self.resumed_step(record, shown) % 4, 0)
         self.assertEqual(digest(os.path.join(self.code, CONFIG)), original)
         for attempt, steps, seed in ((1, 4, "7"), (2, 2, None)):
             starts = record.starts(attempt)
             self.assertEqual(sorted(starts), [0, 1, 2, 3])
-            paths = {(start["env"]["MUSTER_NODE"], option(start["argv"], "--config")) for start in starts.values()}
+            paths = {
+                (start["env"]["MUSTER_NODE"], option(start["argv"], "--config"))
+                for start in starts.values()
+            }
             self.assertEqual(len(paths), 2, paths)  # a copy a node
             for _, path in paths:
                 with open(path, encoding="utf-8") as file:
                     config = yaml.safe_load(file)
-                self.assertEqual((config["runner_config"]["epochs"], config["callbacks"][1]["save_checkpoint_steps"]), (4, steps))
-                self.assertEqual(config["train_dataset_task"]["dataset_config"], config["train_dataset"])
+                self.assertEqual(
+                    (
+                        config["runner_config"]["epochs"],
+                        config["callbacks"][1]["save_checkpoint_steps"],
+                    ),
+                    (4, steps),
+                )
+                self.assertEqual(
+                    config["train_dataset_task"]["dataset_config"], config["train_dataset"]
+                )
                 self.assertEqual(config["train_dataset"]["data_loader"]["num_samples"], 40)
                 self.assertIn(f"work/attempt-{attempt}/patched/node-", path)
             self.assertEqual({option(start["argv"], "--seed") for start in starts.values()}, {seed})
         self.assertTrue({step % 4 for step in self.kept_checkpoints(job, 1)} <= {0})
         self.assertIn(38, self.kept_checkpoints(job, 2))
         shown = self.cluster.output("env", job, "--rank", "3")
-        self.assertRegex(shown, rf"# launch\.patch of '{re.escape(os.path.join(self.code, CONFIG))}' on n1, copied to \S+/patched/node-1/0/run_llama2_7b\.yaml")
+        self.assertRegex(
+            shown,
+            rf"# launch\.patch of '{re.escape(os.path.join(self.code, CONFIG))}' on n1, copied to \S+/patched/node-1/0/run_llama2_7b\.yaml",
+        )
 
     def test_a_script_gets_other_assignments(self):
-        launch = {"run": ["bash", "run.sh", "a b"], "vars": {"WORDS": "it's ${nodes}", "PLACE": "${node.rank}"}}
+        launch = {
+            "run": ["bash", "run.sh", "a b"],
+            "vars": {"WORDS": "it's ${nodes}", "PLACE": "${node.rank}"},
+        }
         spec, record = self.cluster.job("script", "command", self.code, launch, nodes=2, devices=1)
         job = self.cluster.submit(spec)
         self.cluster.wait(job)
@@ -102,7 +131,10 @@ class Patched(EngineTest):
                      f"changing 'runer_config.epochs' of '{here}': there is no 'runer_config'; nearest: 'runner_config'")  # fmt: skip
 
     def test_a_plan_shows_the_difference(self):
-        launch = {"config": CONFIG, "patch": {CONFIG: {"runner_config.epochs": 4, "output_dir": "${out}/${nodes}"}}}
+        launch = {
+            "config": CONFIG,
+            "patch": {CONFIG: {"runner_config.epochs": 4, "output_dir": "${out}/${nodes}"}},
+        }
         spec, _ = self.cluster.job("planned", "mindformers", self.code, launch, nodes=2, devices=4)
         path = os.path.join(self.cluster.work, "planned.yaml")
         with open(path, "w", encoding="utf-8") as file:
@@ -118,7 +150,11 @@ class Patched(EngineTest):
 # ---- the cases of tests/unit/patch, as Python's YAML sees them
 
 # Sections with nothing in them are no objects in Python, and an anchor that gets another value is another object there.
-NOT_IN_PYTHON = ("a new key of an empty section", "an empty file", "a whole anchored value, and where it is referred to")
+NOT_IN_PYTHON = (
+    "a new key of an empty section",
+    "an empty file",
+    "a whole anchored value, and where it is referred to",
+)
 
 
 def cases():
@@ -130,7 +166,11 @@ def cases():
         name, _, rest = rest.partition("\n")
         changes, _, becomes = rest.partition("-- becomes\n")
         pairs = [line[len("-- change ") :].split(": ", 1) for line in changes.splitlines()]
-        yield title, text, name, [(at.strip("'"), yaml.safe_load(value)) for at, value in pairs if not becomes.startswith("refused")], becomes
+        yield title, text, name, [
+            (at.strip("'"), yaml.safe_load(value))
+            for at, value in pairs
+            if not becomes.startswith("refused")
+        ], becomes
 
 
 def steps_of(at):
@@ -146,7 +186,11 @@ def steps_of(at):
 def change(tree, at, value):
     *way, last = steps_of(at)
     node = tree
-    place = lambda node, step: step if not isinstance(step, tuple) else next(i for i, item in enumerate(node) if item.get(step[0]) == step[1])  # noqa: E731
+    place = (
+        lambda node, step: step
+        if not isinstance(step, tuple)
+        else next(i for i, item in enumerate(node) if item.get(step[0]) == step[1])
+    )  # noqa: E731
     for step in way:
         node = node[place(node, step)]
     node[place(node, last)] = value
@@ -156,14 +200,21 @@ class LoadedYaml(unittest.TestCase):
     def test_a_copy_is_the_changed_original(self):
         checked = 0
         for title, text, name, changes, becomes in cases():
-            if not name.endswith(".yaml") or becomes.startswith("refused") or title in NOT_IN_PYTHON:
+            if (
+                not name.endswith(".yaml")
+                or becomes.startswith("refused")
+                or title in NOT_IN_PYTHON
+            ):
                 continue
             with self.subTest(title):
                 tree = yaml.safe_load(text)
                 for at, value in changes:
                     change(tree, at, copy.deepcopy(value))
                 if "base_config" in tree:
-                    tree["base_config"] = [path if path.startswith("/") else f"{os.path.dirname(name)}/{path}" for path in tree["base_config"]]
+                    tree["base_config"] = [
+                        path if path.startswith("/") else f"{os.path.dirname(name)}/{path}"
+                        for path in tree["base_config"]
+                    ]
                 self.assertEqual(yaml.safe_load(becomes), tree)
                 checked += 1
         self.assertGreaterEqual(checked, 10)

@@ -24,7 +24,16 @@ class Samples(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="muster-samples-") as empty:
             env = {"PATH": os.environ["PATH"], "HOME": empty, "MUSTER_LOCAL_DIR": empty}
             command = [binary("muster"), *args]
-            done = subprocess.run(command, env=env, cwd=empty, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(
+                command,
+                env=env,
+                cwd=empty,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
         return done.returncode, done.stdout + done.stderr
 
     def test_every_sample_is_sound(self):
@@ -32,21 +41,36 @@ class Samples(unittest.TestCase):
         self.assertGreaterEqual(len(found), 16)
         for path in found:
             with self.subTest(os.path.relpath(path, SAMPLES)):
-                self.assertEqual(self.muster("validate", path)[0], 0, self.muster("validate", path)[1])
+                self.assertEqual(
+                    self.muster("validate", path)[0], 0, self.muster("validate", path)[1]
+                )
 
     def test_the_table_names_every_sample(self):
         with open(os.path.join(SAMPLES, "README.md"), encoding="utf-8") as file:
             named = re.findall(r"\]\(([^)]*\.yaml)\)", file.read())
-        found = [os.path.relpath(path, SAMPLES) for path in glob.glob(os.path.join(SAMPLES, "*", "*.yaml"))]
+        found = [
+            os.path.relpath(path, SAMPLES)
+            for path in glob.glob(os.path.join(SAMPLES, "*", "*.yaml"))
+        ]
         self.assertEqual(sorted(named), sorted(found))
 
     def test_what_a_user_changes_from_the_command_line(self):
         for path in glob.glob(os.path.join(SAMPLES, "[lm]*", "*.yaml")):
             with self.subTest(os.path.relpath(path, SAMPLES)):
-                self.assertEqual(self.muster("validate", path, "--set", "code.from=/data/code", "--set", "name=mine")[0], 0)
+                self.assertEqual(
+                    self.muster(
+                        "validate", path, "--set", "code.from=/data/code", "--set", "name=mine"
+                    )[0],
+                    0,
+                )
 
     def test_sizes_that_the_devices_do_not_divide_into(self):
-        code, text = self.muster("validate", os.path.join(SAMPLES, "megatron-gpt/one-node.yaml"), "--set", "resources.devices=7")
+        code, text = self.muster(
+            "validate",
+            os.path.join(SAMPLES, "megatron-gpt/one-node.yaml"),
+            "--set",
+            "resources.devices=7",
+        )
         self.assertEqual(code, 64)
         self.assertIn("tensor 2", text)
 

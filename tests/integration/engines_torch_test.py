@@ -35,7 +35,15 @@ class Torch(EngineTest):
 
     @classmethod
     def begin(cls, name, engine, **spec):
-        args = [*ARGS, "--train-iters", str(STEPS), "--save", "${save.dir}", "--load", "${resume.dir}"]
+        args = [
+            *ARGS,
+            "--train-iters",
+            str(STEPS),
+            "--save",
+            "${save.dir}",
+            "--load",
+            "${resume.dir}",
+        ]
         return cls.submit(name, engine, {"script": "train.py", "args": args}, **spec)
 
     def survive(self, name, engine, **spec):
@@ -43,32 +51,60 @@ class Torch(EngineTest):
         killed = self.kill_one(job, record, at=12)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), f"rank {killed} was killed\n{self.cluster.story(job)}")
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]),
+            ("succeeded", 2),
+            f"rank {killed} was killed\n{self.cluster.story(job)}",
+        )
         self.check_blame(job, killed)
         self.assertEqual(record.losses(), self.expected)
-        self.assertEqual({option(start["argv"], "--load") for start in record.starts(1).values()}, {""})
+        self.assertEqual(
+            {option(start["argv"], "--load") for start in record.starts(1).values()}, {""}
+        )
         self.resumed_step(record, shown)
         return record
 
     def test_torch(self):
         record = self.survive("torch", "torch")
-        self.assertEqual({start["env"]["TORCHELASTIC_RESTART_COUNT"] for start in record.starts(2).values()}, {"1"})
-        self.assertEqual({start["env"]["GROUP_RANK"] for rank, start in record.starts(2).items() if rank >= 8}, {"1"})
+        self.assertEqual(
+            {start["env"]["TORCHELASTIC_RESTART_COUNT"] for start in record.starts(2).values()},
+            {"1"},
+        )
+        self.assertEqual(
+            {start["env"]["GROUP_RANK"] for rank, start in record.starts(2).items() if rank >= 8},
+            {"1"},
+        )
 
     def test_command(self):
         record = self.survive("command", "command", env=WRITTEN_OUT)
         # Nothing is there that the spec does not say.
         names = {name for start in record.starts(1).values() for name in start["env"]}
-        self.assertFalse([name for name in names if name.startswith(("TORCH_", "NCCL_", "HCCL_", "GLOO_", "MS_", "RANK_"))], names)
+        self.assertFalse(
+            [
+                name
+                for name in names
+                if name.startswith(("TORCH_", "NCCL_", "HCCL_", "GLOO_", "MS_", "RANK_"))
+            ],
+            names,
+        )
 
     def test_what_another_launcher_left_behind(self):
-        job, record = self.begin("left", "torch", env={"RANK_TABLE_FILE": "/user/serverid/devindex/config/hccl.json"})
-        self.check_refused(job, record, "RANK_TABLE_FILE=/user/serverid/devindex/config/hccl.json is left over", 3)
+        job, record = self.begin(
+            "left", "torch", env={"RANK_TABLE_FILE": "/user/serverid/devindex/config/hccl.json"}
+        )
+        self.check_refused(
+            job, record, "RANK_TABLE_FILE=/user/serverid/devindex/config/hccl.json is left over", 3
+        )
 
     def test_a_rank_table_needs_cards(self):
         """MindFormers by rank table on plain slots: refused at submission, with what would help."""
-        spec, record = self.cluster.job("slots", "mindformers", self.code, {"config": "configs/run.yaml", "script": "train.py"})
-        with self.assertRaisesRegex(AssertionError, r"(?s)exit 2\n.*'n0' has \d+ cpu, 0 of them with an address.*needs the address of every card's network port.*launch\.launcher: msrun"):
+        spec, record = self.cluster.job(
+            "slots", "mindformers", self.code, {"config": "configs/run.yaml", "script": "train.py"}
+        )
+        with self.assertRaisesRegex(
+            AssertionError,
+            r"(?s)exit 2\n.*'n0' has \d+ cpu, 0 of them with an address.*needs the address of every card's network port.*launch\.launcher: msrun",
+        ):
             self.cluster.submit(spec)
         self.assertEqual(record.starts(1), {})
 

@@ -13,7 +13,10 @@ from cluster import SLOW, Cluster, wait_until
 from http2 import Connection
 
 UNARY, STREAM = "/muster.v1.JobService/CancelJob", "/muster.v1.AgentService/Connect"
-REFLECTION, HEALTH = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "/grpc.health.v1.Health/Check"
+REFLECTION, HEALTH = (
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    "/grpc.health.v1.Health/Check",
+)
 MIB = 1 << 20
 
 
@@ -70,7 +73,9 @@ class Flood(unittest.TestCase):
         for path in (UNARY, STREAM, REFLECTION, HEALTH):
             connection = self.connect()
             taken = self.unfinished(connection, path, 60)
-            self.assertLess(max(taken.values()), MIB, f"{path}: more was taken than the headers need")
+            self.assertLess(
+                max(taken.values()), MIB, f"{path}: more was taken than the headers need"
+            )
             self.assertEqual({connection.ended.get(stream) for stream in taken}, {"answered"}, path)
         self.assertLess(grown_to(self.controller) - self.before, 200 + KEPT)
         self.cluster.trivial()
@@ -79,11 +84,18 @@ class Flood(unittest.TestCase):
     def test_calls_that_are_taken_back_at_once(self):
         for path in (UNARY, STREAM) * 4:
             self.connect().take_back(path, 20_000 // SLOW)
-        wait_until(lambda: self.cluster.muster("ps").code == 0, what="an answer, once what was sent is worked off")
+        wait_until(
+            lambda: self.cluster.muster("ps").code == 0,
+            what="an answer, once what was sent is worked off",
+        )
         self.cluster.trivial()
         self.assertLess(grown_to(self.controller) - self.before, 400 + KEPT)
         self.assertTrue(self.agent.alive())
-        self.assertNotIn("agent disconnected", self.controller.logged(), "the streams of agents are not those that are dropped")
+        self.assertNotIn(
+            "agent disconnected",
+            self.controller.logged(),
+            "the streams of agents are not those that are dropped",
+        )
 
     def test_one_connection_has_64_calls_at_a_time(self):
         connection = self.connect()
@@ -102,13 +114,31 @@ class Flood(unittest.TestCase):
     def test_a_request_with_the_token_has_a_bound(self):
         def cancel(reason):
             size = len(reason)
-            return b"\x0a\x01j\x12" + bytes((size & 0x7F | 0x80, size >> 7 & 0x7F | 0x80, size >> 14 & 0x7F | 0x80, size >> 21)) + reason
+            return (
+                b"\x0a\x01j\x12"
+                + bytes(
+                    (
+                        size & 0x7F | 0x80,
+                        size >> 7 & 0x7F | 0x80,
+                        size >> 14 & 0x7F | 0x80,
+                        size >> 21,
+                    )
+                )
+                + reason
+            )
 
         with grpc.insecure_channel(self.address) as channel:
             call = channel.unary_unary(UNARY, request_serializer=None, response_deserializer=None)
-            for size, code in ((8 * MIB, grpc.StatusCode.INVALID_ARGUMENT), (10 * MIB, grpc.StatusCode.RESOURCE_EXHAUSTED)):
+            for size, code in (
+                (8 * MIB, grpc.StatusCode.INVALID_ARGUMENT),
+                (10 * MIB, grpc.StatusCode.RESOURCE_EXHAUSTED),
+            ):
                 with self.assertRaises(grpc.RpcError) as raised:
-                    call(cancel(b"r" * size), metadata=(("authorization", "Bearer " + self.token),), timeout=60)
+                    call(
+                        cancel(b"r" * size),
+                        metadata=(("authorization", "Bearer " + self.token),),
+                        timeout=60,
+                    )
                 self.assertEqual(raised.exception.code(), code, raised.exception.details())
 
 

@@ -14,9 +14,17 @@ import unittest
 def replaced(cluster, text):
     for path in sorted({cluster.dir, os.path.realpath(cluster.dir)}, key=len, reverse=True):
         text = text.replace(path, "<dir>")
-    text = re.sub(r"\b[0-9a-z]{13}\b(?<=[0-9][0-9a-z]{12}|[0-9a-z]{13})", lambda m: "<job>" if re.search(r"[0-9]", m[0]) and re.search(r"[a-z]", m[0]) else m[0], text)
+    text = re.sub(
+        r"\b[0-9a-z]{13}\b(?<=[0-9][0-9a-z]{12}|[0-9a-z]{13})",
+        lambda m: "<job>" if re.search(r"[0-9]", m[0]) and re.search(r"[a-z]", m[0]) else m[0],
+        text,
+    )
     text = re.sub(r"\b[0-9a-f]{16}\b", "<cluster>", re.sub(r"\b[0-9a-f]{32}\b", "<instance>", text))
-    text = re.sub(r"\b(port|localhost:|127\.0\.0\.1:) ?\d+", lambda m: m[0].rstrip("0123456789") + "<port>", text)
+    text = re.sub(
+        r"\b(port|localhost:|127\.0\.0\.1:) ?\d+",
+        lambda m: m[0].rstrip("0123456789") + "<port>",
+        text,
+    )
     text = re.sub(r"\b\d+(\.\d+)?(ms|s|m\d\ds) ago", "<age> ago", text)
     text = re.sub(r"\bafter \d+(\.\d+)?(ms|s|m\d\ds)\b", "after <time>", text)
     text = re.sub(r"\bpid \d+", "pid <pid>", text)
@@ -39,7 +47,11 @@ class Golden:
         text = "\n".join(line.rstrip() for line in text.strip("\n").split("\n"))
         self.new[title] = text
         if not self.rewrite:
-            test.assertEqual(text, self.cases.get(title, "(not in the golden file; run with --rewrite)"), f"{title}; --rewrite takes over what was said")
+            test.assertEqual(
+                text,
+                self.cases.get(title, "(not in the golden file; run with --rewrite)"),
+                f"{title}; --rewrite takes over what was said",
+            )
 
     def save(self, whole):
         """Writes the file anew; after a part of the tests, the others' texts stay."""
@@ -47,7 +59,9 @@ class Golden:
             return
         cases = self.new if whole else {**self.cases, **self.new}
         with open(self.path, "w", encoding="utf-8") as file:
-            file.write(self.head + "".join(f"\n== {title}\n{cases[title]}\n" for title in sorted(cases)))
+            file.write(
+                self.head + "".join(f"\n== {title}\n{cases[title]}\n" for title in sorted(cases))
+            )
 
 
 class GoldenCase(unittest.TestCase):

@@ -27,13 +27,36 @@ BYTES = HOSTILE.encode() + b"\r\xff\xfe\x9b2J\xc2z"  # no UTF-8
 PAINT = re.compile("\x1b\\[(0|1|2|31|32|33|36)m")
 
 VERBS = [
-    ("ps", "-a"), ("ps", "-a", "-o", "wide"), ("show", "j"), ("why", "j"), ("events",), ("ckpt", "ls", "j"), ("node", "ls"), ("node", "ls", "-o", "wide"),
-    ("node", "show", "n"), ("node", "show", "n", "-o", "wide"), ("node", "declare-dead", "n"), ("cancel", "j"), ("env", "j", "--rank", "1"), ("version",),
+    ("ps", "-a"),
+    ("ps", "-a", "-o", "wide"),
+    ("show", "j"),
+    ("why", "j"),
+    ("events",),
+    ("ckpt", "ls", "j"),
+    ("node", "ls"),
+    ("node", "ls", "-o", "wide"),
+    ("node", "show", "n"),
+    ("node", "show", "n", "-o", "wide"),
+    ("node", "declare-dead", "n"),
+    ("cancel", "j"),
+    ("env", "j", "--rank", "1"),
+    ("version",),
 ]
 LOGS = ("logs", "j")
 WATCH = ("watch", "j")
-BLOCK = re.compile("\r?\x1b\\[\\?7l|\x1b\\[\\?7h\r?|\r?\x1b\\[[JK]|\x1b\\[[0-9]+A")  # its own: the block, or a bar, is drawn anew
-DOCUMENTS = [("ps", "-a"), ("show", "j"), ("why", "j"), ("events",), ("ckpt", "ls", "j"), ("node", "ls"), ("node", "show", "n"), ("env", "j", "--rank", "1")]
+BLOCK = re.compile(
+    "\r?\x1b\\[\\?7l|\x1b\\[\\?7h\r?|\r?\x1b\\[[JK]|\x1b\\[[0-9]+A"
+)  # its own: the block, or a bar, is drawn anew
+DOCUMENTS = [
+    ("ps", "-a"),
+    ("show", "j"),
+    ("why", "j"),
+    ("events",),
+    ("ckpt", "ls", "j"),
+    ("node", "ls"),
+    ("node", "show", "n"),
+    ("env", "j", "--rank", "1"),
+]
 
 
 def fill(message, depth=0):
@@ -52,7 +75,10 @@ def fill(message, depth=0):
                 if entry.cpp_type == descriptor.FieldDescriptor.CPPTYPE_STRING:
                     getattr(message, field.name)[HOSTILE] = HOSTILE
                 continue
-            fill(getattr(message, field.name).add() if many else getattr(message, field.name), depth + 1)
+            fill(
+                getattr(message, field.name).add() if many else getattr(message, field.name),
+                depth + 1,
+            )
             continue
         if field.cpp_type == descriptor.FieldDescriptor.CPPTYPE_STRING:
             value = BYTES if field.type == descriptor.FieldDescriptor.TYPE_BYTES else HOSTILE
@@ -82,7 +108,11 @@ class Hostile(grpc.GenericRpcHandler):
     """Both services of clients. With `refuses` every call fails, with a hostile sentence."""
 
     def __init__(self, services, classes):
-        self._methods = {f"/{service.full_name}/{method.name}": method for service in services for method in service.methods}
+        self._methods = {
+            f"/{service.full_name}/{method.name}": method
+            for service in services
+            for method in service.methods
+        }
         self._classes = classes
         self.refuses = False
 
@@ -90,7 +120,10 @@ class Hostile(grpc.GenericRpcHandler):
         method = self._methods.get(details.method)
         if method is None:
             return None
-        asked, answered = self._classes[method.input_type.full_name], self._classes[method.output_type.full_name]
+        asked, answered = (
+            self._classes[method.input_type.full_name],
+            self._classes[method.output_type.full_name],
+        )
 
         def one(_request, context):
             if self.refuses:
@@ -100,9 +133,16 @@ class Hostile(grpc.GenericRpcHandler):
         def stream(request, context):
             yield one(request, context)
 
-        make = grpc.unary_stream_rpc_method_handler if method.name in ("Watch", "ReadLogs") else grpc.unary_unary_rpc_method_handler
-        return make(stream if method.name in ("Watch", "ReadLogs") else one, request_deserializer=asked.FromString,
-                    response_serializer=answered.SerializeToString)
+        make = (
+            grpc.unary_stream_rpc_method_handler
+            if method.name in ("Watch", "ReadLogs")
+            else grpc.unary_unary_rpc_method_handler
+        )
+        return make(
+            stream if method.name in ("Watch", "ReadLogs") else one,
+            request_deserializer=asked.FromString,
+            response_serializer=answered.SerializeToString,
+        )
 
 
 class Case(unittest.TestCase):
@@ -118,8 +158,14 @@ class Case(unittest.TestCase):
     def on_terminal(self, *args):
         """The bytes that a terminal gets, and the exit code."""
         leader, follower = pty.openpty()
-        process = subprocess.Popen(self.cluster.command(*args), stdin=subprocess.DEVNULL, stdout=follower, stderr=follower,
-                                   env={**self.cluster.env, "TERM": "xterm"}, cwd=self.cluster.dir)
+        process = subprocess.Popen(
+            self.cluster.command(*args),
+            stdin=subprocess.DEVNULL,
+            stdout=follower,
+            stderr=follower,
+            env={**self.cluster.env, "TERM": "xterm"},
+            cwd=self.cluster.dir,
+        )
         os.close(follower)
         shown = b""
         try:
@@ -132,7 +178,14 @@ class Case(unittest.TestCase):
 
     def in_pipe(self, *args):
         """The bytes of standard output, and the exit code."""
-        done = subprocess.run(self.cluster.command(*args), env=self.cluster.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE, cwd=self.cluster.dir)
+        done = subprocess.run(
+            self.cluster.command(*args),
+            env=self.cluster.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=DEADLINE,
+            cwd=self.cluster.dir,
+        )
         return done.stdout, done.returncode
 
 
@@ -152,7 +205,10 @@ class HostileText(Case):
         for module in (event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2):
             for name, message in module.DESCRIPTOR.message_types_by_name.items():
                 made[message.full_name] = getattr(module, name)
-        services = [job_service_pb2.DESCRIPTOR.services_by_name["JobService"], node_service_pb2.DESCRIPTOR.services_by_name["NodeService"]]
+        services = [
+            job_service_pb2.DESCRIPTOR.services_by_name["JobService"],
+            node_service_pb2.DESCRIPTOR.services_by_name["NodeService"],
+        ]
         cls.hostile = Hostile(services, made)
         cls.server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4))
         cls.server.add_generic_rpc_handlers((cls.hostile,))
@@ -184,7 +240,9 @@ class HostileText(Case):
         for way in (self.in_pipe, self.on_terminal):
             with self.subTest(way.__name__):
                 shown, _ = way("--controller", self.address, *WATCH)
-                text = shown.decode(errors="replace")  # which bytes are no UTF-8 is the terminal's affair
+                text = shown.decode(
+                    errors="replace"
+                )  # which bytes are no UTF-8 is the terminal's affair
                 self.assertIn("x?]0;title", text)
                 self.assert_text(PAINT.sub("", BLOCK.sub("", text)), text)
 
@@ -196,7 +254,9 @@ class HostileText(Case):
     def test_raw_is_the_bytes_and_nothing_else(self):
         for way in (self.in_pipe, self.on_terminal):
             with self.subTest(way.__name__):
-                self.assertEqual(way("--controller", self.address, *LOGS, "--raw", "--rank", "1"), (BYTES, 0))
+                self.assertEqual(
+                    way("--controller", self.address, *LOGS, "--raw", "--rank", "1"), (BYTES, 0)
+                )
 
     def test_documents_hold_it_escaped(self):
         for verb in DOCUMENTS:
@@ -206,7 +266,12 @@ class HostileText(Case):
                     self.assertEqual(done.code, 0, done)
                     self.assert_text(done.out, done)
                     if form == "jsonl":
-                        self.assertTrue(any(HOSTILE in texts(json.loads(line)) for line in done.out.splitlines()), done)
+                        self.assertTrue(
+                            any(
+                                HOSTILE in texts(json.loads(line)) for line in done.out.splitlines()
+                            ),
+                            done,
+                        )
                     elif form == "json":
                         self.assertIn(HOSTILE, texts(json.loads(done.out)))
 
@@ -225,7 +290,12 @@ class HostileText(Case):
             self.hostile.refuses = False
 
     def test_words_of_the_command_line_are_text(self):
-        for verb in (("explain", HOSTILE), ("run", "/nowhere/" + HOSTILE), ("validate", "/nowhere/" + HOSTILE), ("plan", "/nowhere/" + HOSTILE)):
+        for verb in (
+            ("explain", HOSTILE),
+            ("run", "/nowhere/" + HOSTILE),
+            ("validate", "/nowhere/" + HOSTILE),
+            ("plan", "/nowhere/" + HOSTILE),
+        ):
             with self.subTest(verb=verb[0]):
                 done = self.cluster.muster(*verb)
                 self.assertNotEqual(done.code, 0, done)
@@ -247,11 +317,20 @@ class HostileRank(Case):
             file.write(b"first\n" + cls.LINE + b"\n")
         run = f"cat {cls.cluster.path('said')}; exit 3"
         cls.spec = f"engine: command\nlaunch: {{run: [sh, -c, {json.dumps(run)}]}}\nresources: {{devices: 1, type: cpu}}\nrecovery: {{max_restarts: 0}}\n"
-        cls.cluster.muster("run", "-q", cls.cluster.spec("name: loud\n" + cls.spec), "--timeout", "60s", code=1)
+        cls.cluster.muster(
+            "run", "-q", cls.cluster.spec("name: loud\n" + cls.spec), "--timeout", "60s", code=1
+        )
 
     def test_logs(self):
         expected = b"first\n" + self.LINE + b"\n"
-        for args, wanted in (((), expected.replace(b"first", b"[rank 0] first").replace(b"Error", b"[rank 0] Error")), (("--rank", "0"), expected), (("--rank", "0", "--raw"), expected)):
+        for args, wanted in (
+            (
+                (),
+                expected.replace(b"first", b"[rank 0] first").replace(b"Error", b"[rank 0] Error"),
+            ),
+            (("--rank", "0"), expected),
+            (("--rank", "0", "--raw"), expected),
+        ):
             with self.subTest(args):
                 self.assertEqual(self.in_pipe("logs", "loud", "-f", *args), (wanted, 0))
                 shown, code = self.on_terminal("logs", "loud", "-f", *args)
@@ -264,11 +343,18 @@ class HostileRank(Case):
                     self.assert_text(text, shown)
 
     def test_those_that_quote_a_line(self):
-        for verb in (("why", "loud"), ("show", "loud"), ("events", "loud"), ("run", self.cluster.spec("name: piped\n" + self.spec))):
+        for verb in (
+            ("why", "loud"),
+            ("show", "loud"),
+            ("events", "loud"),
+            ("run", self.cluster.spec("name: piped\n" + self.spec)),
+        ):
             with self.subTest(verb[0]):
                 out, code = self.in_pipe(*verb)
                 self.assertEqual(code, 1 if verb[0] == "run" else 0, out)
-                text = out.decode(errors="replace")  # which bytes are no UTF-8 is the terminal's affair
+                text = out.decode(
+                    errors="replace"
+                )  # which bytes are no UTF-8 is the terminal's affair
                 self.assert_text(text, out)
                 if verb[0] in ("why", "run"):
                     self.assertRegex(text, r"Error: x\??\]0;title")

@@ -11,7 +11,12 @@ _PATIENCE = 60  # s; of a peer that takes nothing
 
 
 def _frame(kind, flags, stream, payload=b""):
-    return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
+    return (
+        struct.pack(">I", len(payload))[1:]
+        + bytes((kind, flags))
+        + struct.pack(">I", stream)
+        + payload
+    )
 
 
 def _literal(text):
@@ -22,7 +27,14 @@ def _literal(text):
 
 def _fields(path, host, token):
     """HPACK (RFC 7541): literals without indexing, so that no frame depends on another."""
-    fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", host), ("te", "trailers"), ("content-type", "application/grpc")]
+    fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", path),
+        (":authority", host),
+        ("te", "trailers"),
+        ("content-type", "application/grpc"),
+    ]
     if token:
         fields.append(("authorization", "Bearer " + token))
     return b"".join(b"\0" + _literal(name) + _literal(value) for name, value in fields)
@@ -50,7 +62,9 @@ class Connection:
     def begin(self, path, token=None):
         """A call: its stream's number."""
         stream, self._next = self._next, self._next + 2
-        self._socket.sendall(_frame(HEADERS, END_HEADERS, stream, _fields(path, self._authority, token)))
+        self._socket.sendall(
+            _frame(HEADERS, END_HEADERS, stream, _fields(path, self._authority, token))
+        )
         self.open[stream] = self._initial
         return stream
 
@@ -70,7 +84,9 @@ class Connection:
             now, count = min(count, 1_000), count - 1_000
             batch = b""
             for _ in range(now):
-                batch += _frame(HEADERS, END_HEADERS, self._next, fields) + _frame(RST_STREAM, 0, self._next, wish)
+                batch += _frame(HEADERS, END_HEADERS, self._next, fields) + _frame(
+                    RST_STREAM, 0, self._next, wish
+                )
                 self._next += 2
             self._socket.sendall(batch)
             while self.read(0):
@@ -92,7 +108,11 @@ class Connection:
             end = 9 + int.from_bytes(self._received[:3], "big")
             if len(self._received) < end:
                 break
-            head, payload, self._received = self._received[:9], self._received[9:end], self._received[end:]
+            head, payload, self._received = (
+                self._received[:9],
+                self._received[9:end],
+                self._received[end:],
+            )
             self._take(head[3], head[4], struct.unpack(">I", head[5:9])[0], payload)
         return True
 
@@ -103,7 +123,9 @@ class Connection:
                 if key == MAX_CONCURRENT_STREAMS:
                     self.streams_most = value
                 if key == INITIAL_WINDOW_SIZE:
-                    self.open = {one: window + value - self._initial for one, window in self.open.items()}
+                    self.open = {
+                        one: window + value - self._initial for one, window in self.open.items()
+                    }
                     self._initial = value
             self._socket.sendall(_frame(SETTINGS, ACK, 0))
             self._settled = True

@@ -13,7 +13,10 @@ def digest(data):
 
 
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-MANIFEST, CONFIG, LAYER = (f"application/vnd.oci.image.{what}" for what in ("manifest.v1+json", "config.v1+json", "layer.v1.tar"))
+MANIFEST, CONFIG, LAYER = (
+    f"application/vnd.oci.image.{what}"
+    for what in ("manifest.v1+json", "config.v1+json", "layer.v1.tar")
+)
 
 
 class Registry:
@@ -23,9 +26,23 @@ class Registry:
         self.go = threading.Event()
         self.patience = patience
         diff_ids = [digest(layer) for layer in layers]
-        config = json.dumps({"architecture": ARCHITECTURE, "os": "linux", "config": {"Env": list(env)}, "rootfs": {"type": "layers", "diff_ids": diff_ids}}).encode()
-        described = [{"mediaType": LAYER, "digest": digest(layer), "size": len(layer)} for layer in layers]
-        manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": {"mediaType": CONFIG, "digest": digest(config), "size": len(config)}, "layers": described}
+        config = json.dumps(
+            {
+                "architecture": ARCHITECTURE,
+                "os": "linux",
+                "config": {"Env": list(env)},
+                "rootfs": {"type": "layers", "diff_ids": diff_ids},
+            }
+        ).encode()
+        described = [
+            {"mediaType": LAYER, "digest": digest(layer), "size": len(layer)} for layer in layers
+        ]
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "config": {"mediaType": CONFIG, "digest": digest(config), "size": len(config)},
+            "layers": described,
+        }
         self.manifest = json.dumps(manifest).encode()
         self.blobs = {digest(blob): blob for blob in [config, *layers]}
         self.asked = []  # paths of blobs
@@ -57,7 +74,9 @@ class Registry:
                     self.answer(registry.manifest, MANIFEST)
                 elif last in registry.blobs:
                     registry.asked.append(last)
-                    self.answer(registry.blobs[last], "application/octet-stream", last in registry.stalled)
+                    self.answer(
+                        registry.blobs[last], "application/octet-stream", last in registry.stalled
+                    )
                 else:
                     self.send_error(404)
 

@@ -134,15 +134,23 @@ class Import(unittest.TestCase):
         cls.cluster.close()  # fails when a process is left
 
     def muster(self, *args, env=None, **more):
-        return self.cluster.muster(*args, env={"TMPDIR": self.cluster.path("temporary"), **(env or {})}, **more)
+        return self.cluster.muster(
+            *args, env={"TMPDIR": self.cluster.path("temporary"), **(env or {})}, **more
+        )
 
     def tearDown(self):
-        self.assertEqual(os.listdir(self.cluster.path("temporary")), [], "records of an import hold an environment")
+        self.assertEqual(
+            os.listdir(self.cluster.path("temporary")),
+            [],
+            "records of an import hold an environment",
+        )
 
     def check_output(self, title, done, code):
         self.assertEqual(done.code, code, str(done))
         text = f"$ {' '.join(done.command)}\nexit {done.code}\n{done.out}{done.err}"
-        for path in sorted({self.cluster.dir, os.path.realpath(self.cluster.dir)}, key=len, reverse=True):
+        for path in sorted(
+            {self.cluster.dir, os.path.realpath(self.cluster.dir)}, key=len, reverse=True
+        ):
             text = text.replace(path, "<dir>")
         GOLDEN.check(self, title, text)
 
@@ -150,8 +158,30 @@ class Import(unittest.TestCase):
 
     def test_torchrun(self):
         """Real PyTorch over two nodes, which finds its master by what muster tells it."""
-        words = ("--nproc_per_node", 2, "--nnodes=2", "--node_rank", 0, "--master_addr", "10.0.0.1", "--log_dir", "logs", "allreduce.py")
-        done = self.muster("run", "--set", "runtime.python=/usr/bin/python3", "--timeout", f"{LONG:.0f}s", "--", "torchrun", *words, within=LONG + 20, code=0)
+        words = (
+            "--nproc_per_node",
+            2,
+            "--nnodes=2",
+            "--node_rank",
+            0,
+            "--master_addr",
+            "10.0.0.1",
+            "--log_dir",
+            "logs",
+            "allreduce.py",
+        )
+        done = self.muster(
+            "run",
+            "--set",
+            "runtime.python=/usr/bin/python3",
+            "--timeout",
+            f"{LONG:.0f}s",
+            "--",
+            "torchrun",
+            *words,
+            within=LONG + 20,
+            code=0,
+        )
         self.assertIn("muster: job 'allreduce', engine 'torch': 2 nodes with 2 processes each; "
                       "decided by the placement: --master_addr 10.0.0.1, --node_rank 0; without effect: --log_dir logs\n", done.err)  # fmt: skip
         logs = self.muster("logs", "-f", "allreduce", "--rank", "all", code=0).out
@@ -159,36 +189,134 @@ class Import(unittest.TestCase):
             self.assertIn(f"sum 10 over 4 by rank {rank}", logs)
 
     def test_words_of_the_program_are_its_own(self):
-        words = ("rank.py", "[0,8]", "", "a b", "--set", "x=1", "--", "it's", "#", "--save", "${save.dir}")
-        self.muster("run", "-q", "--set", "name=words", "--env", "A=1", "--timeout", "60s", "--", "torchrun", "--nproc_per_node=1", *words, code=0)
+        words = (
+            "rank.py",
+            "[0,8]",
+            "",
+            "a b",
+            "--set",
+            "x=1",
+            "--",
+            "it's",
+            "#",
+            "--save",
+            "${save.dir}",
+        )
+        self.muster(
+            "run",
+            "-q",
+            "--set",
+            "name=words",
+            "--env",
+            "A=1",
+            "--timeout",
+            "60s",
+            "--",
+            "torchrun",
+            "--nproc_per_node=1",
+            *words,
+            code=0,
+        )
         log = self.muster("logs", "-f", "words", "--rank", "0", code=0).out
-        self.assertRegex(log, re.escape(f"in {os.path.realpath(self.cluster.dir)} A=1 [0,8]  a b --set x=1 -- it's # --save ") + r"/\S+/checkpoints/attempt-1\n")
+        self.assertRegex(
+            log,
+            re.escape(
+                f"in {os.path.realpath(self.cluster.dir)} A=1 [0,8]  a b --set x=1 -- it's # --save "
+            )
+            + r"/\S+/checkpoints/attempt-1\n",
+        )
 
     def test_python_launchers(self):
         for name, words in (("run", ("torch.distributed.run", "--nproc_per_node", 2)), ("use-env", ("torch.distributed.launch", "--use_env", "--nproc_per_node=2")),
                             ("launch", ("torch.distributed.launch", "--nproc_per_node=2"))):  # fmt: skip
             with self.subTest(name):
-                self.muster("run", "-q", "--set", f"name={name}", "--timeout", "60s", "--", "python3", "-m", *words, "rank.py", "--x", code=0)
+                self.muster(
+                    "run",
+                    "-q",
+                    "--set",
+                    f"name={name}",
+                    "--timeout",
+                    "60s",
+                    "--",
+                    "python3",
+                    "-m",
+                    *words,
+                    "rank.py",
+                    "--x",
+                    code=0,
+                )
                 log = self.muster("logs", "-f", name, "--rank", "all", code=0).out
                 for rank in range(2):
                     local = f"--local[-_]rank={rank} " if name == "launch" else ""
                     self.assertRegex(log, rf"rank {rank} of 2 in \S+ A=- {local}--x")
 
     def test_plan(self):
-        plan = json.loads(self.muster("plan", "-o", "json", "--set", "resources.nodes=2", "--", "torchrun", "--nproc_per_node", 2, "rank.py", code=0).out)
+        plan = json.loads(
+            self.muster(
+                "plan",
+                "-o",
+                "json",
+                "--set",
+                "resources.nodes=2",
+                "--",
+                "torchrun",
+                "--nproc_per_node",
+                2,
+                "rank.py",
+                code=0,
+            ).out
+        )
         self.assertEqual([node["rankCount"] for node in plan["nodes"]], [2, 2])
         self.assertEqual(plan["spec"]["launch"]["script"], "rank.py")
         self.assertEqual(plan["spec"]["code"]["at"], os.path.realpath(self.cluster.dir))
         megatron = ("--micro-batch-size", 1, "--train-iters", 10, "--save", "/x")
-        plan = json.loads(self.muster("plan", "-o", "json", "--", "torchrun", "--nproc_per_node", 2, "rank.py", *megatron, code=0).out)
+        plan = json.loads(
+            self.muster(
+                "plan",
+                "-o",
+                "json",
+                "--",
+                "torchrun",
+                "--nproc_per_node",
+                2,
+                "rank.py",
+                *megatron,
+                code=0,
+            ).out
+        )
         self.assertEqual(plan["spec"]["engine"], "megatron")
-        plan = json.loads(self.muster("plan", "-o", "json", "--", "msrun", "--worker_num", 2, "worker.py", "--config", "x.yaml", code=0).out)
-        self.assertEqual((plan["spec"]["engine"], plan["spec"]["launch"]["launcher"]), ("mindformers", "msrun"))
+        plan = json.loads(
+            self.muster(
+                "plan",
+                "-o",
+                "json",
+                "--",
+                "msrun",
+                "--worker_num",
+                2,
+                "worker.py",
+                "--config",
+                "x.yaml",
+                code=0,
+            ).out
+        )
+        self.assertEqual(
+            (plan["spec"]["engine"], plan["spec"]["launch"]["launcher"]), ("mindformers", "msrun")
+        )
 
     def test_the_interpreter_of_an_active_environment(self):
         os.makedirs(self.cluster.path("venv/bin"))
         os.symlink("/usr/bin/python3", self.cluster.path("venv/bin/python3"))
-        done = self.muster("plan", "--", "torchrun", "--nproc_per_node", 2, "rank.py", env={"VIRTUAL_ENV": self.cluster.path("venv")}, code=0)
+        done = self.muster(
+            "plan",
+            "--",
+            "torchrun",
+            "--nproc_per_node",
+            2,
+            "rank.py",
+            env={"VIRTUAL_ENV": self.cluster.path("venv")},
+            code=0,
+        )
         self.assertIn(f"by '{self.cluster.path('venv/bin/python3')}'", done.err)
         self.assertIn(f"{self.cluster.path('venv/bin/python3')} -u ", done.out)
 
@@ -201,9 +329,19 @@ class Import(unittest.TestCase):
                 ("no workers", ["msrun", "--worker_num", "none", "worker.py"]), ("a simulation", ["msrun", "--sim_level", "1", "worker.py"])):  # fmt: skip
             with self.subTest(title):
                 self.check_output(f"run: {title}", self.muster("run", "-d", "--", *words), 64)
-        self.check_output("run: a file and a command", self.muster("run", "x.yaml", "--", "torchrun", "rank.py"), 64)
-        self.check_output("run: a wrong --set", self.muster("plan", "--set", "resources.nods=2", "--", "torchrun", "rank.py"), 64)
-        self.check_output("a verb that takes no command", self.muster("ps", "--", "torchrun", "rank.py"), 64)
+        self.check_output(
+            "run: a file and a command",
+            self.muster("run", "x.yaml", "--", "torchrun", "rank.py"),
+            64,
+        )
+        self.check_output(
+            "run: a wrong --set",
+            self.muster("plan", "--set", "resources.nods=2", "--", "torchrun", "rank.py"),
+            64,
+        )
+        self.check_output(
+            "a verb that takes no command", self.muster("ps", "--", "torchrun", "rank.py"), 64
+        )
 
     # ---- import
 
@@ -232,33 +370,63 @@ class Import(unittest.TestCase):
         self.run_to_its_end(path)
         log = self.muster("logs", "-f", "launch", "--rank", "all", code=0).out
         for rank in range(4):
-            self.assertIn(f"rank {rank} of 4 in {os.path.realpath(self.cluster.dir)} A=one two --global-batch-size 16 --name a ${{b}}\n", log)
+            self.assertIn(
+                f"rank {rank} of 4 in {os.path.realpath(self.cluster.dir)} A=one two --global-batch-size 16 --name a ${{b}}\n",
+                log,
+            )
 
     def test_a_script_that_does_more(self):
-        path, text, err = self.imported("more", "bash", "more.sh", env={"DATA": "/data/${x}", "OTHER": "1"})
+        path, text, err = self.imported(
+            "more", "bash", "more.sh", env={"DATA": "/data/${x}", "OTHER": "1"}
+        )
         self.assertIn("the real python", err)
         warning = "more.sh:5: 'steps=$((NNODES * 100))' is computed from the script's own NNODES"
         self.assertIn(warning, err)
-        for part in ("  per: node\n", "  run: [bash, more.sh]\n", "it does more than launch (line 2: mkdir -p made)", "    DATA: \"/data/$${x}\"\n", "  nodes: 1\n", "  devices: 2\n", warning):
+        for part in (
+            "  per: node\n",
+            "  run: [bash, more.sh]\n",
+            "it does more than launch (line 2: mkdir -p made)",
+            '    DATA: "/data/$${x}"\n',
+            "  nodes: 1\n",
+            "  devices: 2\n",
+            warning,
+        ):
             self.assertIn(part, text)
         self.assertNotIn("OTHER", text)
         plan = self.muster("plan", path, code=0).out
         self.assertIn("# " + warning, plan)
-        self.assertNotIn(warning, self.muster("plan", path, "--set", "launch.vars={NNODES: '${nodes}'}", code=0).out)
-        self.assertNotIn(warning, self.muster("plan", path, "--set", "launch.intercept=off", code=0).out)
+        self.assertNotIn(
+            warning,
+            self.muster("plan", path, "--set", "launch.vars={NNODES: '${nodes}'}", code=0).out,
+        )
+        self.assertNotIn(
+            warning, self.muster("plan", path, "--set", "launch.intercept=off", code=0).out
+        )
         self.run_to_its_end(path, "--set", "resources.nodes=2")
         log = self.muster("logs", "-f", "more", "--rank", "all", code=0).out
         for rank in range(4):
-            self.assertIn(f"rank {rank} of 4 in {os.path.realpath(self.cluster.dir)} A=- --data /data/${{x}} --steps 100\n", log)
+            self.assertIn(
+                f"rank {rank} of 4 in {os.path.realpath(self.cluster.dir)} A=- --data /data/${{x}} --steps 100\n",
+                log,
+            )
 
     def test_ranks_in_the_background(self):
         path, text, _ = self.imported("background", "bash", "background.sh")
-        for part in ("engine: torch\n", "  script: rank.py\n", "    --number ${rank}\n    --out=out/${rank}.bin\n", "  nodes: 1\n", "  devices: 2\n"):
+        for part in (
+            "engine: torch\n",
+            "  script: rank.py\n",
+            "    --number ${rank}\n    --out=out/${rank}.bin\n",
+            "  nodes: 1\n",
+            "  devices: 2\n",
+        ):
             self.assertIn(part, text)
         self.run_to_its_end(path)
         log = self.muster("logs", "-f", "background", "--rank", "all", code=0).out
         for rank in range(2):
-            self.assertIn(f"rank {rank} of 2 in {os.path.realpath(self.cluster.dir)} A=- --number {rank} --out=out/{rank}.bin\n", log)
+            self.assertIn(
+                f"rank {rank} of 2 in {os.path.realpath(self.cluster.dir)} A=- --number {rank} --out=out/{rank}.bin\n",
+                log,
+            )
 
     def test_ranks_of_a_table(self):
         _, text, _ = self.imported("table", "bash", "table.sh", "/data/hccl.json")
@@ -268,7 +436,14 @@ class Import(unittest.TestCase):
 
     def test_msrun(self):
         path, text, _ = self.imported("msrun", "bash", "msrun.sh", "2")
-        for part in ("engine: mindformers\n", "  per: node\n", "  launcher: msrun\n", "  run: [bash, msrun.sh, \"2\"]\n", "  nodes: 1\n", "  devices: 2\n"):
+        for part in (
+            "engine: mindformers\n",
+            "  per: node\n",
+            "  launcher: msrun\n",
+            '  run: [bash, msrun.sh, "2"]\n',
+            "  nodes: 1\n",
+            "  devices: 2\n",
+        ):
             self.assertIn(part, text)
         self.run_to_its_end(path)
         log = self.muster("logs", "-f", "msrun", "--rank", "0", code=0).out
@@ -276,7 +451,18 @@ class Import(unittest.TestCase):
             self.assertIn(f"MS_ROLE=MS_WORKER RANK_ID={rank} RANK_SIZE=2 --config x.yaml\n", log)
 
     def test_a_launcher_alone_and_printed(self):
-        done = self.muster("import", "-o", "-", "--", "torchrun", "--nproc_per_node", "2", "rank.py", "[0,8]", code=0)
+        done = self.muster(
+            "import",
+            "-o",
+            "-",
+            "--",
+            "torchrun",
+            "--nproc_per_node",
+            "2",
+            "rank.py",
+            "[0,8]",
+            code=0,
+        )
         self.assertIn("name: rank\n", done.out)
         self.assertEqual(done.err, "")
         path = self.cluster.write("printed.yaml", done.out)
@@ -284,15 +470,33 @@ class Import(unittest.TestCase):
         self.assertIn("A=- [0,8]\n", self.muster("logs", "-f", "rank", "--rank", "1", code=0).out)
 
     def test_stand_ins_in_odd_environments(self):
-        self.cluster.write("emptied.sh", "PATH=$(dirname $(command -v python3))/:$PATH python3 -c 'print(\"found behind itself\")'\nenv -i PATH=$PATH python3 -c 'print(\"the real python\")'\nenv -i PATH=$PATH A=2 torchrun --nproc_per_node 2 rank.py\n")
+        self.cluster.write(
+            "emptied.sh",
+            "PATH=$(dirname $(command -v python3))/:$PATH python3 -c 'print(\"found behind itself\")'\nenv -i PATH=$PATH python3 -c 'print(\"the real python\")'\nenv -i PATH=$PATH A=2 torchrun --nproc_per_node 2 rank.py\n",
+        )
         done = self.muster("import", "-o", "-", "--", "bash", "emptied.sh", code=0)
         self.assertEqual(done.err, "found behind itself\nthe real python\n")
         self.assertIn("launched: torchrun --nproc_per_node 2 rank.py\n", done.out)
 
     def test_a_command_line_in_another_script(self):
         path = "/" + "语料" * 40
-        for front in ("", "x", "xx"):  # the comment that shows it is cut within a character with one of them
-            done = self.muster("import", "-o", "-", "--", "torchrun", "--nproc_per_node", "2", "rank.py", front + path, code=0)
+        for front in (
+            "",
+            "x",
+            "xx",
+        ):  # the comment that shows it is cut within a character with one of them
+            done = self.muster(
+                "import",
+                "-o",
+                "-",
+                "--",
+                "torchrun",
+                "--nproc_per_node",
+                "2",
+                "rank.py",
+                front + path,
+                code=0,
+            )
             self.assertIn(f"'{front}{path}'\n", done.out)
 
     def test_a_script_that_fails_later(self):
@@ -304,11 +508,19 @@ class Import(unittest.TestCase):
         _, text, err = self.imported("leaves", "bash", "leaves.sh")
         self.assertIn("left running in the background was killed 5 s after its end", err)
         self.assertIn("  devices: 2\n", text)
-        self.assertEqual([command for _, command in processes_of(self.cluster.path("temporary"))], [])
+        self.assertEqual(
+            [command for _, command in processes_of(self.cluster.path("temporary"))], []
+        )
 
     def test_a_script_that_does_not_end(self):
-        self.check_output("import: a script that does not end", self.muster("import", "-o", "none.yaml", "--timeout", "1s", "--", "bash", "stuck.sh"), 4)
-        self.assertEqual([command for _, command in processes_of(self.cluster.path("temporary"))], [])
+        self.check_output(
+            "import: a script that does not end",
+            self.muster("import", "-o", "none.yaml", "--timeout", "1s", "--", "bash", "stuck.sh"),
+            4,
+        )
+        self.assertEqual(
+            [command for _, command in processes_of(self.cluster.path("temporary"))], []
+        )
         self.assertFalse(os.path.exists(self.cluster.path("none.yaml")))
 
     def test_an_interrupted_import_ends_its_script(self):
@@ -316,14 +528,23 @@ class Import(unittest.TestCase):
         started = self.cluster.path("started")
         os.mkfifo(started)
         self.cluster.write("waits.sh", f"echo > {started}\ntail -f /dev/null\n")
-        process = subprocess.Popen(self.cluster.command("import", "-o", "-", "--", "bash", "waits.sh"), env=env, cwd=self.cluster.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            self.cluster.command("import", "-o", "-", "--", "bash", "waits.sh"),
+            env=env,
+            cwd=self.cluster.dir,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         with open(started, encoding="ascii") as file:
             file.read()
         process.terminate()
         out, err = process.communicate(timeout=DEADLINE)
         self.assertEqual((process.returncode, out), (64, ""), err)
         self.assertIn("interrupted; it was killed with all that it had started", err)
-        self.assertEqual([command for _, command in processes_of(self.cluster.path("temporary"))], [])
+        self.assertEqual(
+            [command for _, command in processes_of(self.cluster.path("temporary"))], []
+        )
 
     def test_what_one_job_cannot_be(self):
         self.cluster.write("taken.yaml", "mine\n")

@@ -77,14 +77,18 @@ class Local(unittest.TestCase):
         self.assertIn("is down", down.out)
         self.assertEqual(processes_of(self.cluster.dir), [], "no process is left")
         self.assertIn("controller.log", os.listdir(self.state + "/log"))
-        left = [os.path.join(folder, name) for folder, _, names in os.walk(self.state) for name in names]
+        left = [
+            os.path.join(folder, name) for folder, _, names in os.walk(self.state) for name in names
+        ]
         for path in left:
             self.assertNotIn(os.path.basename(path), ("endpoint", "controller.sock", "processes"))
             if os.path.basename(path) != "wake_fifo":  # a run directory's, which stays as it is
                 self.assertTrue(os.path.isfile(path), f"{path}: no socket or pipe is left")
         for verb in ("down", "status"):
             # It said that none was ever started there.
-            self.assertIn("it is down; its state is there", self.cluster.muster("local", verb, code=10).err)
+            self.assertIn(
+                "it is down; its state is there", self.cluster.muster("local", verb, code=10).err
+            )
         self.cluster.muster("ps", code=13)
 
         # And up again: what was is remembered.
@@ -100,10 +104,20 @@ class Local(unittest.TestCase):
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             this_boot = file.read().strip()
         for boot, code, state in ((this_boot, 0, "running"), ("another", 13, "gone")):
-            daemon = {"name": "agent", "node": "n0", "pid": os.getpid(), "startTime": start_time, "bootId": boot, "log": "x"}
+            daemon = {
+                "name": "agent",
+                "node": "n0",
+                "pid": os.getpid(),
+                "startTime": start_time,
+                "bootId": boot,
+                "log": "x",
+            }
             with open(self.state + "/processes", "w", encoding="utf-8") as file:
                 json.dump([daemon], file)
-            self.assertRegex(self.cluster.muster("local", "status", code=code).out, f"agent n0 +{state} +{os.getpid()}")
+            self.assertRegex(
+                self.cluster.muster("local", "status", code=code).out,
+                f"agent n0 +{state} +{os.getpid()}",
+            )
         os.unlink(self.state + "/processes")  # or tearDown would end this very test
 
     def test_up_while_a_killed_agent_is_still_ending(self):
@@ -121,9 +135,21 @@ class Local(unittest.TestCase):
         with self.cluster.popen("local", "up", "--nodes", "1", "--devices", "1") as up:
             up_fd = os.pidfd_open(up.pid)
             try:
-                wait_until(lambda: waits_for_a_process(up.pid), up_fd, what="`local up` to wait for the agent's end")
+                wait_until(
+                    lambda: waits_for_a_process(up.pid),
+                    up_fd,
+                    what="`local up` to wait for the agent's end",
+                )
                 self.assertEqual(LIBC.ptrace(PTRACE_DETACH, thread, None, None), 0)
-                self.assertEqual(up.communicate(timeout=DEADLINE), ("private cluster in " + self.state + ": controller and 1 node with 1 device each are up\n", ""))
+                self.assertEqual(
+                    up.communicate(timeout=DEADLINE),
+                    (
+                        "private cluster in "
+                        + self.state
+                        + ": controller and 1 node with 1 device each are up\n",
+                        "",
+                    ),
+                )
             finally:
                 os.close(up_fd)
             self.assertEqual(up.returncode, 0)
@@ -134,23 +160,47 @@ class Local(unittest.TestCase):
 
     # Specs for cards could only be tried where the cards are.
     def test_stand_ins_for_cards(self):
-        table = self.cluster.write("table.yaml", "name: table\nengine: mindformers\nlaunch: {config: a.yaml}\nresources: {nodes: 2, devices: 2, type: ascend}\n")
-        gpu = self.cluster.write("gpu.yaml", "name: gpu\nengine: torch\nlaunch: {script: train.py}\nresources: {nodes: 2, devices: 2, type: nvidia}\n")
-        for kind, spec, words in (("ascend910", table, '"version": "1.0"'), ("ascend910_93", table, '"version": "1.2"'), ("nvidia", gpu, "CUDA_VISIBLE_DEVICES")):
+        table = self.cluster.write(
+            "table.yaml",
+            "name: table\nengine: mindformers\nlaunch: {config: a.yaml}\nresources: {nodes: 2, devices: 2, type: ascend}\n",
+        )
+        gpu = self.cluster.write(
+            "gpu.yaml",
+            "name: gpu\nengine: torch\nlaunch: {script: train.py}\nresources: {nodes: 2, devices: 2, type: nvidia}\n",
+        )
+        for kind, spec, words in (
+            ("ascend910", table, '"version": "1.0"'),
+            ("ascend910_93", table, '"version": "1.2"'),
+            ("nvidia", gpu, "CUDA_VISIBLE_DEVICES"),
+        ):
             with self.subTest(kind):
-                up = self.cluster.muster("local", "up", "--devices", "2", "--device-type", kind, code=0)
+                up = self.cluster.muster(
+                    "local", "up", "--devices", "2", "--device-type", kind, code=0
+                )
                 self.assertEqual(up.err, "", up)
                 self.assertIn(words, self.cluster.muster("plan", spec, "--contents", code=0).out)
-                self.assertIn(f"not what was asked for: the devices of 'n0' are of type {kind}, not cpu", self.cluster.muster("local", "up", "--device-type", "cpu").err)
+                self.assertIn(
+                    f"not what was asked for: the devices of 'n0' are of type {kind}, not cpu",
+                    self.cluster.muster("local", "up", "--device-type", "cpu").err,
+                )
                 self.cluster.muster("local", "down", code=0)
-        refused = self.cluster.muster("local", "up", "--devices", "17", "--device-type", "nvidia", code=64)
-        self.assertIn("starting node 'n0' with 17 stand-ins for cards of type nvidia: a node has at most 16 (--devices)", refused.err)
+        refused = self.cluster.muster(
+            "local", "up", "--devices", "17", "--device-type", "nvidia", code=64
+        )
+        self.assertIn(
+            "starting node 'n0' with 17 stand-ins for cards of type nvidia: a node has at most 16 (--devices)",
+            refused.err,
+        )
 
     def test_up_says_what_there_is(self):
         """`up --devices 8` said 8 of a cluster that went on with 2."""
         first = self.cluster.muster("local", "up", "--nodes", "2", "--devices", "2", code=0)
         self.assertEqual(first.err, "")
-        for args, other in ((["--devices", "8"], "'n0' has 2 devices, not 8, 'n1' has 2 devices, not 8;"), (["--nodes", "1"], "it has 2 nodes, not 1;"), ([], None)):
+        for args, other in (
+            (["--devices", "8"], "'n0' has 2 devices, not 8, 'n1' has 2 devices, not 8;"),
+            (["--nodes", "1"], "it has 2 nodes, not 1;"),
+            ([], None),
+        ):
             again = self.cluster.muster("local", "up", *args, code=0)
             self.assertIn("controller and 2 nodes with 2 devices each are up", again.out, args)
             if other is None:
@@ -159,12 +209,17 @@ class Local(unittest.TestCase):
                 self.assertIn(other, again.err)
                 self.assertIn("'muster local down' first", again.err)
         third = self.cluster.muster("local", "up", "--nodes", "3", "--devices", "1", code=0)
-        self.assertIn("controller and 3 nodes are up: 'n0' with 2 devices, 'n1' with 2 devices, 'n2' with 1 device", third.out)
+        self.assertIn(
+            "controller and 3 nodes are up: 'n0' with 2 devices, 'n1' with 2 devices, 'n2' with 1 device",
+            third.out,
+        )
         self.assertIn("'n0' has 2 devices, not 1, 'n1' has 2 devices, not 1;", third.err)
 
     def sizes(self):
         nodes = json.loads(self.cluster.muster("node", "ls", "-o", "json", code=0).out)["items"]
-        return {node["name"]: len(node["inventory"]["devices"]) for node in nodes if node["connected"]}
+        return {
+            node["name"]: len(node["inventory"]["devices"]) for node in nodes if node["connected"]
+        }
 
     def kill(self, *which):
         """The nth daemons of `status`, controller first."""
@@ -189,21 +244,30 @@ class Local(unittest.TestCase):
         self.assertEqual(self.sizes(), {"n0": 8, "n1": 8, "n2": 8})
         self.kill(3)
         self.cluster.muster("local", "up", "-d", "2", code=0)
-        self.assertEqual(self.sizes(), {"n0": 8, "n1": 8, "n2": 2}, "what is asked for holds for what is started")
+        self.assertEqual(
+            self.sizes(), {"n0": 8, "n1": 8, "n2": 2}, "what is asked for holds for what is started"
+        )
 
     def test_up_that_was_killed_half_way(self):
         """Daemons that were started in the moment of its end were found by nobody: `down` left them."""
         for number in range(12):
             with self.cluster.popen("local", "up", "-n", "8", "-d", "1") as up:
                 # `up` itself and some daemons: each kill falls into another moment of the starts.
-                wait_until(lambda: len(processes_of(self.state)) > 1 + number % 5, what="the first daemons")
+                wait_until(
+                    lambda: len(processes_of(self.state)) > 1 + number % 5, what="the first daemons"
+                )
                 up.kill()
                 up.communicate(timeout=DEADLINE)
-            wait_until(lambda: not any("local up" in command for _, command in processes_of(self.state)), what="the last child to become a daemon")
+            wait_until(
+                lambda: not any("local up" in command for _, command in processes_of(self.state)),
+                what="the last child to become a daemon",
+            )
             self.cluster.muster("local", "down", code=0)
             self.assertEqual(processes_of(self.state), [])
         with self.cluster.popen("local", "up", "-n", "3", "-d", "1") as up:
-            wait_until(lambda: os.path.exists(self.state + "/processes"), what="the plan to be written")
+            wait_until(
+                lambda: os.path.exists(self.state + "/processes"), what="the plan to be written"
+            )
             up.kill()
             up.communicate(timeout=DEADLINE)
         self.cluster.muster("local", "up", code=0)
@@ -243,7 +307,9 @@ class Local(unittest.TestCase):
     def test_down_without_a_controller_says_that_jobs_go_on(self):
         """It said that the cluster was down, and the job started again with the next `up`."""
         self.cluster.muster("local", "up", "-n", "1", "-d", "1", code=0)
-        self.cluster.submit(job("endless", "echo up; exec tail -f /dev/null", "{devices: 1, type: cpu}"))
+        self.cluster.submit(
+            job("endless", "echo up; exec tail -f /dev/null", "{devices: 1, type: cpu}")
+        )
         self.cluster.muster("wait", "endless", "--for", "running", "--timeout", "60s", code=0)
         self.kill(0)
         down = self.cluster.muster("local", "down", code=0)
@@ -256,15 +322,22 @@ class Local(unittest.TestCase):
     def test_up_mends_a_controller_that_no_client_finds(self):
         """`status` said that all ran, and `up` waited until its time was up."""
         self.cluster.muster("local", "up", "-n", "1", "-d", "1", code=0)
-        self.cluster.submit(job("endless", "echo up; exec tail -f /dev/null", "{devices: 1, type: cpu}"))
+        self.cluster.submit(
+            job("endless", "echo up; exec tail -f /dev/null", "{devices: 1, type: cpu}")
+        )
         self.cluster.muster("wait", "endless", "--for", "running", "--timeout", "60s", code=0)
         for name, what in (("controller.sock", "its socket"), ("endpoint", "its endpoint file")):
             pids = self.pids()
             os.unlink(f"{self.state}/{name}")
             status = self.cluster.muster("local", "status", code=13)
-            self.assertIn(f"the controller runs, but {what} '{self.state}/{name}' is missing: 'muster local up' starts it anew", status.err)
+            self.assertIn(
+                f"the controller runs, but {what} '{self.state}/{name}' is missing: 'muster local up' starts it anew",
+                status.err,
+            )
             up = self.cluster.muster("local", "up", code=0)
-            self.assertIn(f"the controller ran, but {what} '{self.state}/{name}' is missing", up.err)
+            self.assertIn(
+                f"the controller ran, but {what} '{self.state}/{name}' is missing", up.err
+            )
             now = self.pids()
             self.assertNotEqual(now[0], pids[0])
             self.assertEqual(now[1], pids[1])
@@ -276,17 +349,26 @@ class Local(unittest.TestCase):
         self.cluster.muster("local", "up", "-n", "1", "-d", "1", code=0)
         self.kill(0)
         os.rename(self.state + "/controller/journal", self.state + "/lost")
-        self.assertIn("it belongs to cluster", self.cluster.muster("local", "up", "--controller-arg=--accept-loss", "--timeout", "3s").err)
+        self.assertIn(
+            "it belongs to cluster",
+            self.cluster.muster(
+                "local", "up", "--controller-arg=--accept-loss", "--timeout", "3s"
+            ).err,
+        )
 
     def test_down_cancels_every_job(self):
         """Of more than a page of jobs the others came to life again with the next `local up`."""
         self.cluster.muster("local", "up", "--nodes", "1", "--devices", "1", code=0)
         for number in range(103):  # a page is 100
-            self.cluster.submit(job(f"waits-{number}", "exec tail -f /dev/null", "{devices: 1, type: cpu}"))
+            self.cluster.submit(
+                job(f"waits-{number}", "exec tail -f /dev/null", "{devices: 1, type: cpu}")
+            )
         self.cluster.muster("local", "down", code=0)
         self.cluster.muster("local", "up", "--nodes", "1", "--devices", "1", code=0)
         self.assertEqual(self.cluster.muster("ps", "-o", "name", code=0).out, "")
-        self.assertEqual(len(self.cluster.muster("ps", "-a", "-o", "name", code=0).out.split()), 103)
+        self.assertEqual(
+            len(self.cluster.muster("ps", "-a", "-o", "name", code=0).out.split()), 103
+        )
 
     def test_elsewhere(self):
         other = self.cluster.path("else where")
@@ -294,7 +376,17 @@ class Local(unittest.TestCase):
         try:
             self.assertIn("export MUSTER_CONTROLLER=", up.out)
             self.cluster.muster("ps", code=13)
-            self.assertEqual(self.cluster.muster("node", "ls", "-o", "name", env={"MUSTER_CONTROLLER": other + "/endpoint"}, code=0).out, "n0\n")
+            self.assertEqual(
+                self.cluster.muster(
+                    "node",
+                    "ls",
+                    "-o",
+                    "name",
+                    env={"MUSTER_CONTROLLER": other + "/endpoint"},
+                    code=0,
+                ).out,
+                "n0\n",
+            )
         finally:
             self.cluster.muster("local", "down", "--state-dir", other, code=0)
 
@@ -303,7 +395,10 @@ class Local(unittest.TestCase):
         self.cluster.muster("local", "up", "--nodes", "1", "--state-dir", other, code=0)
         try:
             with open(other + "/endpoint", encoding="utf-8") as file:
-                self.assertTrue(json.load(file)["address"].startswith("127.0.0.1:"), "too long for a socket: loopback and a token")
+                self.assertTrue(
+                    json.load(file)["address"].startswith("127.0.0.1:"),
+                    "too long for a socket: loopback and a token",
+                )
             self.assertEqual(os.stat(other + "/controller/token").st_mode & 0o777, 0o600)
             self.cluster.muster("ps", env={"MUSTER_CONTROLLER": other + "/endpoint"}, code=0)
         finally:

@@ -31,14 +31,18 @@ class ModelArts(unittest.TestCase):
         """{rank: its environment} of a job whose ranks write it down."""
         to = os.path.join(self.cluster.work, name)
         os.mkdir(to)
-        spec = self.cluster.torch_spec(name, {"per": per, "run": ["sh", "-c", f"env -0 > {to}/env-$MUSTER_RANK"]})
+        spec = self.cluster.torch_spec(
+            name, {"per": per, "run": ["sh", "-c", f"env -0 > {to}/env-$MUSTER_RANK"]}
+        )
         spec.update(engine=engine, **more)
         spec["resources"]["type"] = "ascend"
         self.cluster.wait(self.cluster.submit(spec))
         found = {}
         for path in glob.glob(os.path.join(to, "env-*")):
             with open(path, encoding="utf-8") as file:
-                found[int(path.rpartition("-")[2])] = dict(item.split("=", 1) for item in file.read().split("\0") if item)
+                found[int(path.rpartition("-")[2])] = dict(
+                    item.split("=", 1) for item in file.read().split("\0") if item
+                )
         return found
 
     def test_a_command_finds_variables_directories_and_its_rank_table(self):
@@ -53,21 +57,39 @@ class ModelArts(unittest.TestCase):
             for name in ("MA_HOME", "MA_MOUNT_PATH", "MA_LOG_DIR"):
                 self.assertTrue(os.path.isdir(env[name]), env[name])
                 self.assertTrue(env[name].startswith(env["MUSTER_OUT"] + "/"), env[name])
-            self.assertFalse([name for name in ("MA_INPUTS", "MA_OUTPUTS", "BATCH_GROUP_NAME", "S3_ACCESS_KEY_ID") if name in env])
-        self.assertEqual(len({env["RANK_TABLE_FILE"] for env in ranks.values()}), 2)  # a directory a node
+            self.assertFalse(
+                [
+                    name
+                    for name in ("MA_INPUTS", "MA_OUTPUTS", "BATCH_GROUP_NAME", "S3_ACCESS_KEY_ID")
+                    if name in env
+                ]
+            )
+        self.assertEqual(
+            len({env["RANK_TABLE_FILE"] for env in ranks.values()}), 2
+        )  # a directory a node
 
         for env in ranks.values():
-            with open(os.path.join(env["RANK_TABLE_FILE"], "jobstart_hccl.json"), encoding="utf-8") as file:
+            with open(
+                os.path.join(env["RANK_TABLE_FILE"], "jobstart_hccl.json"), encoding="utf-8"
+            ) as file:
                 self.assertEqual(json.load(file)["group_list"][0]["instance_count"], "2")
-            table = json.loads(self.cluster.output("ranktable", "convert", env["RANK_TABLE_FILE"], "-o", "-"))
-            rows = [(server["server_id"], device["device_id"], device["device_ip"], device["rank_id"]) for server in table["server_list"] for device in server["device"]]
+            table = json.loads(
+                self.cluster.output("ranktable", "convert", env["RANK_TABLE_FILE"], "-o", "-")
+            )
+            rows = [
+                (server["server_id"], device["device_id"], device["device_ip"], device["rank_id"])
+                for server in table["server_list"]
+                for device in server["device"]
+            ]
             self.assertEqual(rows, [("127.0.0.1", "0", "192.1.1.10", "0"), ("127.0.0.1", "1", "192.2.1.11", "1"),
                                     ("127.0.0.2", "0", "192.1.2.10", "2"), ("127.0.0.2", "1", "192.2.2.11", "3")])  # fmt: skip
 
     def test_a_script_a_node_has_a_table_of_all_devices(self):
         ranks = self.environments("script", per="node", compat="modelarts")
         self.assertEqual(sorted(ranks), [0, 1])
-        table = json.loads(self.cluster.output("ranktable", "convert", ranks[1]["RANK_TABLE_FILE"], "-o", "-"))
+        table = json.loads(
+            self.cluster.output("ranktable", "convert", ranks[1]["RANK_TABLE_FILE"], "-o", "-")
+        )
         self.assertEqual([len(server["device"]) for server in table["server_list"]], [2, 2])
 
     # Started where a cloud's variables were in the shell: none of them may switch an engine to its cloud mode.
@@ -75,7 +97,14 @@ class ModelArts(unittest.TestCase):
         for engine in ("command", "torch"):
             ranks = self.environments(f"plain-{engine}", engine=engine)
             for env in ranks.values():
-                self.assertEqual({name: value for name, value in env.items() if name in INSIDE or name.startswith(("MA_", "VC_")) or "leaked" in value}, {})
+                self.assertEqual(
+                    {
+                        name: value
+                        for name, value in env.items()
+                        if name in INSIDE or name.startswith(("MA_", "VC_")) or "leaked" in value
+                    },
+                    {},
+                )
 
     def test_the_platforms_own_names_are_refused(self):
         spec = self.cluster.torch_spec("refused", {"run": ["true"]})
@@ -85,7 +114,9 @@ class ModelArts(unittest.TestCase):
             json.dump(spec, file)
         done = self.cluster.muster("run", "-d", path)
         self.assertEqual(done.code, 64, done.out + done.err)
-        self.assertIn("runtime.env.MA_MINE: is the platform's own with compat: modelarts", done.out + done.err)
+        self.assertIn(
+            "runtime.env.MA_MINE: is the platform's own with compat: modelarts", done.out + done.err
+        )
 
 
 if __name__ == "__main__":

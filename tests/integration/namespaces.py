@@ -15,7 +15,16 @@ import unittest
 
 INSIDE = "MUSTER_TEST_NETNS"  # set: in the namespaces, and the tests run
 LEFT_OUT = 77  # to CTest: neither passed nor failed (tests/CMakeLists.txt)
-UNSHARE = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount", "--pid", "--net", "--fork", "--kill-child", "--mount-proc"]
+UNSHARE = [
+    "unshare",
+    *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]),
+    "--mount",
+    "--pid",
+    "--net",
+    "--fork",
+    "--kill-child",
+    "--mount-proc",
+]
 
 
 def inside():
@@ -23,7 +32,13 @@ def inside():
 
 
 def ip(*words):
-    subprocess.run(["ip", *map(str, words)], stdin=subprocess.DEVNULL, check=True, capture_output=True, text=True)
+    subprocess.run(
+        ["ip", *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
 
 
 def main(programs, makes, why_not=lambda: "", needed=True):
@@ -37,7 +52,9 @@ def main(programs, makes, why_not=lambda: "", needed=True):
         if why:
             print(f"skipped: {why}")
             sys.exit(LEFT_OUT)
-        os.execvpe(UNSHARE[0], [*UNSHARE, sys.executable, "-B", *sys.argv], {**os.environ, INSIDE: "1"})
+        os.execvpe(
+            UNSHARE[0], [*UNSHARE, sys.executable, "-B", *sys.argv], {**os.environ, INSIDE: "1"}
+        )
     if os.getpid() == 1:
         _first_process()
     unittest.main()
@@ -47,13 +64,24 @@ def _cannot(programs, makes):
     for program in ("unshare", *programs):
         if shutil.which(program) is None:
             return f"there is no '{program}' on PATH"
-    tried = subprocess.run([*UNSHARE, "sh", "-c", f"mount -t tmpfs none /run && {makes}"], capture_output=True, text=True, check=False)
-    return "" if tried.returncode == 0 else f"this machine lets us make no namespaces: {tried.stderr.strip()}"
+    tried = subprocess.run(
+        [*UNSHARE, "sh", "-c", f"mount -t tmpfs none /run && {makes}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (
+        ""
+        if tried.returncode == 0
+        else f"this machine lets us make no namespaces: {tried.stderr.strip()}"
+    )
 
 
 def _first_process():
     """Process 1 of a namespace has to bury everybody's children; the tests are one of its own."""
-    subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)  # namespaces' names and all files of the test: gone with it
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "none", "/run"], check=True
+    )  # namespaces' names and all files of the test: gone with it
     os.environ["TMPDIR"] = tempfile.tempdir = "/run"
     tests = os.fork()
     if tests == 0:

@@ -31,11 +31,28 @@ class Pids(unittest.TestCase):
             job = machine.job("ours", 1, f"read line < {gate.path}")
             machine.cluster.wait_event(lambda event: event["type"] == "node-started", job)
             self.assertEqual(machine.placed(job), [[0]])
-            shown = with_process(with_process(text, 4, OF_THE_HOST, "python", memory=7777), 5, OF_THE_HOST - 1, "python", memory=8888)
+            shown = with_process(
+                with_process(text, 4, OF_THE_HOST, "python", memory=7777),
+                5,
+                OF_THE_HOST - 1,
+                "python",
+                memory=8888,
+            )
             machine.show(shown)
-            machine.until(lambda: (machine.reading(0).get("memoryUsedMib"), machine.reading(1).get("memoryUsedMib")) == (7777, 8888), "a look at both")
+            machine.until(
+                lambda: (
+                    machine.reading(0).get("memoryUsedMib"),
+                    machine.reading(1).get("memoryUsedMib"),
+                )
+                == (7777, 8888),
+                "a look at both",
+            )
             self.assertNotIn("occupants", machine.reading(0), "on a card of ours: ours")
-            self.assertEqual([one["pid"] for one in machine.reading(1)["occupants"]], [OF_THE_HOST - 1], "on any other card: a stranger")
+            self.assertEqual(
+                [one["pid"] for one in machine.reading(1)["occupants"]],
+                [OF_THE_HOST - 1],
+                "on any other card: a stranger",
+            )
             # The agent that adopts the run knows its cards, too.
             machine.agent.stop()
             machine.start(args=ALONE)
@@ -60,13 +77,17 @@ class Network(unittest.TestCase):
                 return {one["name"]: one["addresses"] for one in node["inventory"]["interfaces"]}
 
             self.assertEqual(list(interfaces()), ["lo"])
-            spec = cluster.spec('name: bonded\nengine: command\nlaunch: {run: "true"}\nresources: {devices: 1}\nnetwork: {interface: bond0}\n')
+            spec = cluster.spec(
+                'name: bonded\nengine: command\nlaunch: {run: "true"}\nresources: {devices: 1}\nnetwork: {interface: bond0}\n'
+            )
             refused = cluster.muster("run", "-d", spec, code=2)
             self.assertIn("'n0' has no interface 'bond0' (lo)", refused.err)
             ip("link", "add", "bond0", "type", "veth", "peer", "name", "other")
             ip("addr", "add", "10.77.3.4/24", "dev", "bond0")
             ip("link", "set", "bond0", "up")
-            wait_until(lambda: interfaces() == {"bond0": ["10.77.3.4"]}, agent.pid_fd, what="the interface")
+            wait_until(
+                lambda: interfaces() == {"bond0": ["10.77.3.4"]}, agent.pid_fd, what="the interface"
+            )
             cluster.muster("run", "-q", spec, "--timeout", "60s", code=0)
 
 

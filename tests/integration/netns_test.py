@@ -48,13 +48,19 @@ END = """
 dist.barrier()
 dist.destroy_process_group()
 """
-TORCH = COMMON + f"""
+TORCH = (
+    COMMON
+    + f"""
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds={LOST}))
 total = reduced()
 assert total == 2 ** dist.get_world_size() - 1, total
 print(f"rank {{dist.get_rank()}} of {{dist.get_world_size()}} sums {{total}}", flush=True)
-""" + END
-MEGATRON = COMMON + """
+"""
+    + END
+)
+MEGATRON = (
+    COMMON
+    + """
 import argparse
 parser = argparse.ArgumentParser(allow_abbrev=False)
 for name in ("--tensor-model-parallel-size", "--distributed-timeout-minutes", "--train-iters", "--save-interval"):
@@ -81,7 +87,9 @@ for step in range(1, args.train_iters + 1):
               f"learning rate: 1.000E-04 | global batch size:     8 | lm loss: {1 / step:.6E} | loss scale: 1.0 | grad norm: 1.000 | "
               "number of skipped iterations:   0 | number of nan iterations:   0 |", flush=True)
 print(f"rank {rank} tensor {sums['tensor']} data {sums['data']}", flush=True)
-""" + END
+"""
+    + END
+)
 
 
 class Nodes:
@@ -113,10 +121,16 @@ class Nodes:
         finally:
             # Interfaces by name: those of a namespace that is deleted go when the kernel finds the time, and the next test makes the same ones.
             for number, node in enumerate(self.made):
-                subprocess.run(["ip", "link", "del", f"c{number}"], capture_output=True, check=False)
+                subprocess.run(
+                    ["ip", "link", "del", f"c{number}"], capture_output=True, check=False
+                )
                 ip("netns", "del", node)
             self.made = []
-            subprocess.run(["ip", "addr", "del", f"{CONTROLLER}/32", "dev", "lo"], capture_output=True, check=False)
+            subprocess.run(
+                ["ip", "addr", "del", f"{CONTROLLER}/32", "dev", "lo"],
+                capture_output=True,
+                check=False,
+            )
 
     def _links(self):
         ip("link", "set", "lo", "up")
@@ -138,25 +152,52 @@ class Nodes:
             ip("-n", node, "addr", "add", f"{address}/24", "dev", name)
             ip("-n", node, "link", "set", name, "up")
         for node, other in (("n0", 1), ("n1", 0)):
-            answer = subprocess.run(["ip", "-n", node, "route", "get", CONTROL[other]], capture_output=True, text=True, check=False)
+            answer = subprocess.run(
+                ["ip", "-n", node, "route", "get", CONTROL[other]],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             if answer.returncode == 0:
-                raise AssertionError(f"{node} reaches the other node over the control network, and no wrong choice would be noticed: {answer.stdout}")
+                raise AssertionError(
+                    f"{node} reaches the other node over the control network, and no wrong choice would be noticed: {answer.stdout}"
+                )
 
     def _daemons(self):
         cluster = self.cluster
-        cluster.controller("--token-file", cluster.path("token"), "--allow-plain-tcp", listen=f"{CONTROLLER}:0")
+        cluster.controller(
+            "--token-file", cluster.path("token"), "--allow-plain-tcp", listen=f"{CONTROLLER}:0"
+        )
         for number, address in enumerate(self.address):
             inside = ["nsenter", f"--net=/run/netns/n{number}"]
-            self.agents.append(cluster.agent(f"n{number}", args=["--cgroup", "none"], address=address, before=inside, wait=False))
+            self.agents.append(
+                cluster.agent(
+                    f"n{number}",
+                    args=["--cgroup", "none"],
+                    address=address,
+                    before=inside,
+                    wait=False,
+                )
+            )
         for number in (0, 1):
-            cluster.wait_event(lambda event, name=f"n{number}": event["type"] == "node-registered" and event["node"] == name)
+            cluster.wait_event(
+                lambda event, name=f"n{number}": event["type"] == "node-registered"
+                and event["node"] == name
+            )
 
     def inventory(self, number):
-        return json.loads(self.cluster.muster("node", "show", f"n{number}", "-o", "json", code=0).out)["inventory"]
+        return json.loads(
+            self.cluster.muster("node", "show", f"n{number}", "-o", "json", code=0).out
+        )["inventory"]
 
     def bytes_over(self, number, name):
         """Received so far, by this interface of this node."""
-        answer = subprocess.run(["ip", "-n", f"n{number}", "-s", "-j", "link", "show", name], capture_output=True, text=True, check=True).stdout
+        answer = subprocess.run(
+            ["ip", "-n", f"n{number}", "-s", "-j", "link", "show", name],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         return json.loads(answer)[0]["stats64"]["rx"]["bytes"]
 
     def run(self, name, script, engine="torch", args="", devices=1, env=None, more=""):
@@ -165,11 +206,15 @@ class Nodes:
         spec = self.cluster.spec(f"name: {name}\nengine: {engine}\nruntime: {{python: /usr/bin/python3, env: {json.dumps(env or {})}}}\n"
                                  f"launch: {{script: {path}, args: {json.dumps(args)}}}\n"
                                  f"resources: {{nodes: 2, devices: {devices}, type: cpu}}\nrecovery: {{max_restarts: 0}}\n{more}\n")  # fmt: skip
-        done = self.cluster.muster("run", "-q", spec, "--timeout", f"{PATIENCE:.0f}s", within=PATIENCE + 30)
+        done = self.cluster.muster(
+            "run", "-q", spec, "--timeout", f"{PATIENCE:.0f}s", within=PATIENCE + 30
+        )
         return done, self.cluster.muster("logs", name, "-f", code=0).out
 
     def variables(self, name, rank):
-        launch = json.loads(self.cluster.muster("env", name, "--rank", rank, "-o", "json", code=0).out)
+        launch = json.loads(
+            self.cluster.muster("env", name, "--rank", rank, "-o", "json", code=0).out
+        )
         return {value["name"]: value["value"] for value in launch["env"]}
 
 
@@ -188,11 +233,22 @@ class Auto(unittest.TestCase):
     def assert_over_training(self, before):
         payload = 4 * FLOATS
         for number, (control, training) in enumerate(self.NAMES):
-            self.assertGreater(self.nodes.bytes_over(number, training) - before[number][1], payload, f"n{number}: the training network carries the tensors")
-            self.assertLess(self.nodes.bytes_over(number, control) - before[number][0], payload, f"n{number}: the control network does not")
+            self.assertGreater(
+                self.nodes.bytes_over(number, training) - before[number][1],
+                payload,
+                f"n{number}: the training network carries the tensors",
+            )
+            self.assertLess(
+                self.nodes.bytes_over(number, control) - before[number][0],
+                payload,
+                f"n{number}: the control network does not",
+            )
 
     def counted(self):
-        return [tuple(self.nodes.bytes_over(number, name) for name in names) for number, names in enumerate(self.NAMES)]
+        return [
+            tuple(self.nodes.bytes_over(number, name) for name in names)
+            for number, names in enumerate(self.NAMES)
+        ]
 
     def test_torch(self):
         before = self.counted()
@@ -201,7 +257,9 @@ class Auto(unittest.TestCase):
         for rank in (0, 1):
             self.assertIn(f"rank {rank} of 2 sums 3", output)
             env = self.nodes.variables("torch", rank)
-            self.assertEqual((env["MASTER_ADDR"], env["GLOO_SOCKET_IFNAME"]), (TRAINING[0], self.NAMES[rank][1]))
+            self.assertEqual(
+                (env["MASTER_ADDR"], env["GLOO_SOCKET_IFNAME"]), (TRAINING[0], self.NAMES[rank][1])
+            )
         self.assert_over_training(before)
 
     def test_megatron(self):
@@ -213,14 +271,18 @@ class Auto(unittest.TestCase):
         for rank, (tensor, data) in enumerate([(3, 5), (3, 10), (12, 5), (12, 10)]):
             self.assertIn(f"rank {rank} tensor {tensor} data {data}", output)
         self.assert_over_training(before)
-        events = self.nodes.cluster.muster("events", "megatron", "-o", "jsonl", code=0).out.splitlines()
+        events = self.nodes.cluster.muster(
+            "events", "megatron", "-o", "jsonl", code=0
+        ).out.splitlines()
         self.assertIn("first-step", [json.loads(line)["type"] for line in events])
 
     def test_a_wrong_interface_fails_the_job(self):
         """What the tests above rest on: with the control network's interface, which an unset variable would leave to chance, the ranks do not meet."""
         for number, (control, _) in enumerate(self.NAMES):
             # One name for both nodes: it is wrong on one of them, and that is enough.
-            done, output = self.nodes.run(f"wrong-{number}", TORCH, env={"GLOO_SOCKET_IFNAME": control})
+            done, output = self.nodes.run(
+                f"wrong-{number}", TORCH, env={"GLOO_SOCKET_IFNAME": control}
+            )
             self.assertEqual(done.code, 1, f"{done}\n{output}")
             self.assertNotIn("sums", output)
             self.assertRegex(output, r"RuntimeError: \[\S*gloo/")
@@ -236,7 +298,10 @@ class Routed(Auto):
             inventory = self.nodes.inventory(number)
             self.assertEqual(inventory["address"], CONTROL[number])
             self.assertFalse(inventory["addressGiven"])
-            routes = {route["destination"]: (route["interface"], route.get("source"), route["connected"]) for route in inventory["routes"]}
+            routes = {
+                route["destination"]: (route["interface"], route.get("source"), route["connected"])
+                for route in inventory["routes"]
+            }
             self.assertEqual(routes["10.78.0.0/24"], (training, TRAINING[number], True))
             self.assertEqual(routes[f"{CONTROLLER}/32"], (control, None, False))
 
@@ -245,10 +310,18 @@ class NoWay(unittest.TestCase):
     def test_nodes_that_do_not_meet_are_refused_before_anything_starts(self):
         with Nodes((("ctl", "train"), ("ctl", "train")), (None, None)) as nodes:
             ip("-n", "n1", "link", "set", "train", "down")
-            wait_until(lambda: all(route["interface"] == "ctl" for route in nodes.inventory(1)["routes"]), nodes.agents[1].pid_fd, what="n1's routes")
-            spec = nodes.cluster.spec('name: apart\nengine: command\nlaunch: {run: "true"}\nresources: {nodes: 2, devices: 1, type: cpu}\n')
+            wait_until(
+                lambda: all(route["interface"] == "ctl" for route in nodes.inventory(1)["routes"]),
+                nodes.agents[1].pid_fd,
+                what="n1's routes",
+            )
+            spec = nodes.cluster.spec(
+                'name: apart\nengine: command\nlaunch: {run: "true"}\nresources: {nodes: 2, devices: 1, type: cpu}\n'
+            )
             refused = nodes.cluster.muster("run", "-d", spec, code=2)
-            self.assertIn(f"'n1' has no route to {CONTROL[0]}, the training address of 'n0'", refused.err)
+            self.assertIn(
+                f"'n1' has no route to {CONTROL[0]}, the training address of 'n0'", refused.err
+            )
             self.assertIn("network.interface", refused.err)
 
 
@@ -272,13 +345,24 @@ class Named(unittest.TestCase):
             for rank in (0, 1):
                 self.assertIn(f"rank {rank} of 2 sums 3", output)
                 env = nodes.variables("named", rank)
-                self.assertEqual((env["MASTER_ADDR"], env["GLOO_SOCKET_IFNAME"]), (TRAINING[0], "train"))
+                self.assertEqual(
+                    (env["MASTER_ADDR"], env["GLOO_SOCKET_IFNAME"]), (TRAINING[0], "train")
+                )
 
 
 def without_torch():
-    found = subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode == 0
+    found = (
+        subprocess.run(
+            ["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
     return "" if found else "there is no python3-torch"
 
 
 if __name__ == "__main__":
-    namespaces.main(("ip", "nsenter"), "ip netns add n && ip link add va type veth peer name vb netns n", without_torch)
+    namespaces.main(
+        ("ip", "nsenter"),
+        "ip netns add n && ip link add va type veth peer name vb netns n",
+        without_torch,
+    )

@@ -18,7 +18,15 @@ from cluster import BIN, Cluster, processes_of, wait_ended, wait_until
 
 WATCHING = "watching files: making an inotify instance: Too many open files"
 # A user namespace has limits of its own: nobody else's programs lose theirs.
-NO_INOTIFY = ["unshare", "--user", "--map-root-user", "sh", "-c", 'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"', "sh"]
+NO_INOTIFY = [
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "sh",
+    "-c",
+    'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"',
+    "sh",
+]
 
 
 def job(name, run, more=""):
@@ -28,7 +36,12 @@ def job(name, run, more=""):
 
 
 def can_have_no_inotify():
-    return subprocess.run([*NO_INOTIFY, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            [*NO_INOTIFY, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        ).returncode
+        == 0
+    )
 
 
 def cgroup_parent():
@@ -38,17 +51,31 @@ def cgroup_parent():
     for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
         if own and os.path.exists(f"{root}/cgroup.controllers"):
             parent = root + own[0].rstrip("/")
-            return parent if os.access(parent, os.W_OK) and os.access(f"{parent}/cgroup.procs", os.W_OK) else None
+            return (
+                parent
+                if os.access(parent, os.W_OK) and os.access(f"{parent}/cgroup.procs", os.W_OK)
+                else None
+            )
     return None
 
 
 def put_disk(path):
-    return subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "tmpfs", path], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "mode=700", "tmpfs", path],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        ).returncode
+        == 0
+    )
 
 
 def take_disk(path):
     """Whoever has files open there keeps them."""
-    subprocess.run(["umount", "-l", path], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    subprocess.run(
+        ["umount", "-l", path], stdin=subprocess.DEVNULL, capture_output=True, check=True
+    )
 
 
 def end(pid_fd):
@@ -84,14 +111,33 @@ class Inotify(unittest.TestCase):
             cluster.controller()
             agent = cluster.agent("n0", before=NO_INOTIFY)
             steps = 'printf " iteration %8d/%8d | lm loss: %E |\\n" 1 3 3.5 2 3 2.5 3 3 1.5'
-            cluster.submit(job("good", f"{steps}; read line < {gate.path}; echo rank $MUSTER_RANK is well"))
-            wait_until(lambda: re.search(r'"step": "?3\b', cluster.muster("show", "good", "-o", "json", code=0).out), what="step 3")
+            cluster.submit(
+                job("good", f"{steps}; read line < {gate.path}; echo rank $MUSTER_RANK is well")
+            )
+            wait_until(
+                lambda: re.search(
+                    r'"step": "?3\b', cluster.muster("show", "good", "-o", "json", code=0).out
+                ),
+                what="step 3",
+            )
             gate.open(2)
             cluster.muster("wait", "good", "--timeout", "60s", code=0)
             logs = cluster.muster("logs", "good", "-f", "--rank", "0-1", code=0).out
             for rank in (0, 1):
                 self.assertIn(f"rank {rank} is well", logs)
-            bad = cluster.muster("run", "-q", cluster.spec(job("bad", "echo 'ValueError: no such shard' >&2; exit 3", "recovery: {max_restarts: 0}")), "--timeout", "60s")
+            bad = cluster.muster(
+                "run",
+                "-q",
+                cluster.spec(
+                    job(
+                        "bad",
+                        "echo 'ValueError: no such shard' >&2; exit 3",
+                        "recovery: {max_restarts: 0}",
+                    )
+                ),
+                "--timeout",
+                "60s",
+            )
             self.assertEqual(bad.code, 1, bad)
             self.assertIn("ValueError: no such shard", cluster.muster("why", "bad").out)
             self.assertEqual(agent.logged().count(WATCHING), 1, agent.logged())
@@ -104,7 +150,9 @@ class Python(unittest.TestCase):
 
         def interpreter(cluster, folder):
             os.makedirs(cluster.path(folder, "bin"))
-            path = cluster.write(f"{folder}/bin/python3", f'#!/bin/sh\necho "I am {folder} $1 $2"\n', 0o755)
+            path = cluster.write(
+                f"{folder}/bin/python3", f'#!/bin/sh\necho "I am {folder} $1 $2"\n', 0o755
+            )
             return os.path.dirname(path)
 
         with Cluster() as cluster:
@@ -115,11 +163,17 @@ class Python(unittest.TestCase):
             spec = f"engine: command\nlaunch: {{script: {script}}}\nresources: {{devices: 1, type: cpu}}\n"
             for name, runtime, output in (
                 ("agents-path", "", f"I am venv -u {script}"),
-                ("jobs-path", f"runtime: {{env: {{PATH: '{other}'}}}}\n", f"I am other -u {script}"),
+                (
+                    "jobs-path",
+                    f"runtime: {{env: {{PATH: '{other}'}}}}\n",
+                    f"I am other -u {script}",
+                ),
                 ("named", "runtime: {python: /usr/bin/python3}\n", "I am /usr/bin/python3"),
                 ("system", "runtime: {env: {PATH: /nowhere}}\n", "I am /usr/bin/python3"),
             ):
-                done = cluster.muster("run", "-q", cluster.spec(f"name: {name}\n{spec}{runtime}"), "--timeout", "60s")
+                done = cluster.muster(
+                    "run", "-q", cluster.spec(f"name: {name}\n{spec}{runtime}"), "--timeout", "60s"
+                )
                 self.assertEqual(done.code, 0, done)
                 self.assertIn(output, cluster.muster("logs", name, "-f", code=0).out)
 
@@ -132,7 +186,9 @@ class Python(unittest.TestCase):
                     f"recovery: {{max_restarts: 0}}\n")  # fmt: skip
             done = cluster.muster("run", "-q", cluster.spec(spec), "--timeout", "60s")
             self.assertEqual(done.code, 1, done)
-            self.assertIn("runtime.python: there is no 'python2.3' on PATH", cluster.muster("why", "none").out)
+            self.assertIn(
+                "runtime.python: there is no 'python2.3' on PATH", cluster.muster("why", "none").out
+            )
 
 
 def read(path):
@@ -164,7 +220,9 @@ class Killed(unittest.TestCase):
             ranks = (f'if [ "$MUSTER_RANK" = 1 ]; then read line < {gate.path}; echo "ConnectionResetError: [Errno 104] Connection reset by peer" >&2; exit 1; fi; '
                      f"trap : TERM; echo $$$$ > {cluster.path('pid')}; while :; do read line < {cluster.path('never')}; done")  # fmt: skip
             os.mkfifo(cluster.path("never"))
-            name = cluster.submit(job("killed", ranks, "recovery: {max_restarts: 0, stop_grace: 50s}"))
+            name = cluster.submit(
+                job("killed", ranks, "recovery: {max_restarts: 0, stop_grace: 50s}")
+            )
             cluster.wait_event(lambda event: event["type"] == "node-started", name)
             wait_until(lambda: read(cluster.path("pid")).endswith("\n"), what="rank 0")
             gate.open()
@@ -184,15 +242,21 @@ class Frozen(unittest.TestCase):
         with Cluster() as cluster, cluster.gate() as gate:
             cluster.controller()
             agent = cluster.agent("n0")
-            name = cluster.submit(job("frozen", f"read line < {gate.path}", "recovery: {stop_grace: 1s}"))
+            name = cluster.submit(
+                job("frozen", f"read line < {gate.path}", "recovery: {stop_grace: 1s}")
+            )
             cluster.wait_event(lambda event: event["type"] == "node-started", name)
-            workers = [pid for pid, command in processes_of(cluster.dir) if "muster-worker" in command]
+            workers = [
+                pid for pid, command in processes_of(cluster.dir) if "muster-worker" in command
+            ]
             self.assertEqual(len(workers), 1)
             os.kill(workers[0], signal.SIGSTOP)
             cluster.muster("cancel", name, code=0)
             cluster.muster("wait", name, "--timeout", "60s", code=3)
             self.assertIn("it is killed, its ranks with it", agent.logged())
-            self.assertEqual([command for _, command in processes_of(cluster.dir) if gate.path in command], [])
+            self.assertEqual(
+                [command for _, command in processes_of(cluster.dir) if gate.path in command], []
+            )
 
 
 class Record(unittest.TestCase):
@@ -218,8 +282,12 @@ class Record(unittest.TestCase):
                 raise AssertionError(f"no process of rank {rank}")
 
             def shown(rank):
-                launch = json.loads(cluster.muster("env", name, "--rank", rank, "-o", "json", code=0).out)
-                return launch, sorted(f"{value['name']}={value['value']}" for value in launch["env"])
+                launch = json.loads(
+                    cluster.muster("env", name, "--rank", rank, "-o", "json", code=0).out
+                )
+                return launch, sorted(
+                    f"{value['name']}={value['value']}" for value in launch["env"]
+                )
 
             cluster.wait_event(lambda event: event["type"] == "node-started", name)
             for rank in (0, 1):
@@ -228,10 +296,18 @@ class Record(unittest.TestCase):
                 self.assertEqual(output, sorted(env))
                 self.assertEqual(launch["argv"], argv)
                 self.assertEqual(launch["cwd"], os.readlink(f"/proc/{pid}/cwd"))
-                self.assertEqual(os.path.realpath(launch["argv"][0]), os.path.realpath(f"/proc/{pid}/exe"))
+                self.assertEqual(
+                    os.path.realpath(launch["argv"][0]), os.path.realpath(f"/proc/{pid}/exe")
+                )
                 self.assertIn("USER=ada", output)
                 sources = {value["name"]: value["source"] for value in launch["env"]}
-                self.assertEqual([sources[key] for key in ("USER", "HOME", "LOGNAME", "PATH", "MUSTER_PROCESS_TAG")], ["runtime.env"] + ["node"] * 4)
+                self.assertEqual(
+                    [
+                        sources[key]
+                        for key in ("USER", "HOME", "LOGNAME", "PATH", "MUSTER_PROCESS_TAG")
+                    ],
+                    ["runtime.env"] + ["node"] * 4,
+                )
             # It is durable: neither a restart nor the end of the job changes what was.
             before = shown(1)
             cluster.daemons[0].stop(signal.SIGKILL)
@@ -242,13 +318,14 @@ class Record(unittest.TestCase):
             cluster.muster("wait", name, "--timeout", "60s", code=3)
             self.assertEqual(shown(1), before)
 
-
     def test_bytes_that_are_not_utf8_do_not_break_the_stream(self):
         """What a node adds to a rank's environment travels in a message; a path may hold any bytes."""
         with Cluster() as cluster:
             cluster.controller()
             cluster.agent("n0", env={"PATH": f"{BIN}:/usr/bin:/bin:/opt/\udcff"})
-            name = cluster.submit("name: odd\nengine: command\nlaunch: {run: \"true\"}\nresources: {devices: 1, type: cpu}\n")
+            name = cluster.submit(
+                'name: odd\nengine: command\nlaunch: {run: "true"}\nresources: {devices: 1, type: cpu}\n'
+            )
             cluster.muster("wait", name, "--timeout", "60s", code=0)
             self.assertIn("/opt/?", cluster.muster("env", name, "--rank", "0", code=0).out)
 
@@ -300,9 +377,13 @@ class Cgroups(unittest.TestCase):
         with Cluster() as cluster, cluster.gate() as gate:
             cluster.controller()
             agent = cluster.agent(self.node)
-            self.waiting(cluster, gate, "recovery: {orphan_grace: 5s, stop_grace: 1s, max_restarts: 0}")
+            self.waiting(
+                cluster, gate, "recovery: {orphan_grace: 5s, stop_grace: 1s, max_restarts: 0}"
+            )
             self.assertEqual(len(self.bases()), 1)
-            workers = [pid for pid, command in processes_of(cluster.dir) if "muster-worker" in command]
+            workers = [
+                pid for pid, command in processes_of(cluster.dir) if "muster-worker" in command
+            ]
             self.assertEqual(len(workers), 1)
             worker = os.pidfd_open(workers[0])
             agent.stop(signal.SIGKILL)
@@ -316,10 +397,18 @@ class Cgroups(unittest.TestCase):
         cluster.controller()
         agent = cluster.agent(self.node, state=state)
         pids = cluster.path("pids")
-        text = job("left", f"setsid env -i sleep 1000 & echo $! >> {pids}; wait", "recovery: {max_restarts: 0, orphan_grace: 10m}")
+        text = job(
+            "left",
+            f"setsid env -i sleep 1000 & echo $! >> {pids}; wait",
+            "recovery: {max_restarts: 0, orphan_grace: 10m}",
+        )
         name = cluster.submit(text)
         cluster.wait_event(lambda event: event["type"] == "node-started", name)
-        wait_until(lambda: os.path.exists(pids) and read(pids).count("\n") == 2, agent.pid_fd, what="both ranks' children")
+        wait_until(
+            lambda: os.path.exists(pids) and read(pids).count("\n") == 2,
+            agent.pid_fd,
+            what="both ranks' children",
+        )
         left = [os.pidfd_open(int(pid)) for pid in read(pids).split()]
         for one in left:
             self.addCleanup(end, one)
@@ -342,7 +431,9 @@ class Cgroups(unittest.TestCase):
     def test_other_state_directory_in_its_place_leaves_nothing_running(self):
         with Cluster() as cluster:
             state = cluster.path("state")
-            self.loses_its_state(cluster, state, cluster.path("other"), lambda: shutil.rmtree(state))
+            self.loses_its_state(
+                cluster, state, cluster.path("other"), lambda: shutil.rmtree(state)
+            )
 
     def test_replaced_state_disk_leaves_nothing_running(self):
         state = tempfile.mkdtemp(prefix="muster-disk-")
@@ -362,11 +453,17 @@ class Cgroups(unittest.TestCase):
         """After kill -9 of agent and worker the run's group stood there for ever."""
         with Cluster() as cluster, cluster.gate() as gate:
             where = cluster.path("local")
-            cluster.muster("local", "up", "--nodes", "1", "--devices", "2", "--state-dir", where, code=0)
+            cluster.muster(
+                "local", "up", "--nodes", "1", "--devices", "2", "--state-dir", where, code=0
+            )
             cluster.env["MUSTER_CONTROLLER"] = os.path.join(where, "endpoint")
-            name = cluster.submit(job("waits", f"(setsid env -i sleep 1000 &) ; read line < {gate.path}"))
+            name = cluster.submit(
+                job("waits", f"(setsid env -i sleep 1000 &) ; read line < {gate.path}")
+            )
             cluster.wait_event(lambda event: event["type"] == "node-started", name)
-            instance = json.loads(cluster.muster("show", name, "-o", "json", code=0).out)["attempts"][0]["nodes"][0]["instance"]
+            instance = json.loads(cluster.muster("show", name, "-o", "json", code=0).out)[
+                "attempts"
+            ][0]["nodes"][0]["instance"]
             bases = f"{cgroup_parent()}/muster-*-{instance}"
             self.assertEqual(len(glob.glob(bases)), 1)
             for binary in ("muster-controller", "muster-agent", "muster-worker"):

@@ -41,7 +41,9 @@ class Nodes(Engines):
         path = os.path.join(self.work, f"cards-{index}")
         with open(path, "w", encoding="ascii") as file:
             for card in range(self.devices):
-                file.write(f"id={card} type=ascend910b name=910B3 address=192.{card + 1}.1.10 numa=0\n")
+                file.write(
+                    f"id={card} type=ascend910b name=910B3 address=192.{card + 1}.1.10 numa=0\n"
+                )
         return path
 
 
@@ -78,7 +80,9 @@ class Plog(unittest.TestCase):
         self.cluster.wait(job)
         found = []
         for rank in range(self.cluster.devices):
-            with open(os.path.join(spec["runtime"]["env"]["TO"], f"rank-{rank}"), encoding="utf-8") as file:
+            with open(
+                os.path.join(spec["runtime"]["env"]["TO"], f"rank-{rank}"), encoding="utf-8"
+            ) as file:
                 found.append(json.load(file))
         return found, job
 
@@ -93,28 +97,48 @@ class Plog(unittest.TestCase):
                 break
         self.assertIn("plog-4711_20260107224103518.log: " + LINE, why)
         self.assertIn("rank 1", why)
-        plan = self.cluster.output("plan", os.path.join(self.cluster.work, f"{name}.yaml"), "--rank", "1")
-        self.assertRegex(plan, r"ASCEND_PROCESS_LOG_PATH='\(run directory\)/plog/rank-1' +# observe\.plog; the node reports its run directory when it has started\n")
+        plan = self.cluster.output(
+            "plan", os.path.join(self.cluster.work, f"{name}.yaml"), "--rank", "1"
+        )
+        self.assertRegex(
+            plan,
+            r"ASCEND_PROCESS_LOG_PATH='\(run directory\)/plog/rank-1' +# observe\.plog; the node reports its run directory when it has started\n",
+        )
 
         # On the node's own disk, below the run directory, and gone with it; the node has told where that is.
         with open(os.path.join(spec["runtime"]["env"]["TO"], "where"), encoding="utf-8") as file:
             where = file.read().strip()
         self.assertTrue(where.startswith(os.path.join(self.cluster.agent_dir("n0"), "runs")), where)
-        self.assertRegex(self.cluster.output("env", job, "--rank", "1"), rf"ASCEND_PROCESS_LOG_PATH={where} +# observe\.plog\n")
+        self.assertRegex(
+            self.cluster.output("env", job, "--rank", "1"),
+            rf"ASCEND_PROCESS_LOG_PATH={where} +# observe\.plog\n",
+        )
         wait_until(lambda: not os.path.exists(where), what=f"'{where}' to go with its run")
 
     def test_the_jobs_own_directory_wins_and_nobody_makes_another(self):
         mine = os.path.join(self.cluster.work, "mine")
-        found, job = self.run_ranks("own", runtime={"env": {"ASCEND_PROCESS_LOG_PATH": mine}}, observe={"plog": True})
+        found, job = self.run_ranks(
+            "own", runtime={"env": {"ASCEND_PROCESS_LOG_PATH": mine}}, observe={"plog": True}
+        )
         self.assertEqual([env["ASCEND_PROCESS_LOG_PATH"] for _, env in found], [mine, mine])
-        self.assertRegex(self.cluster.output("env", job, "--rank", "0"), r"ASCEND_PROCESS_LOG_PATH=.*runtime\.env")
+        self.assertRegex(
+            self.cluster.output("env", job, "--rank", "0"),
+            r"ASCEND_PROCESS_LOG_PATH=.*runtime\.env",
+        )
 
     def test_who_has_none(self):
-        self.assertNotIn("ASCEND_PROCESS_LOG_PATH", self.run_ranks("off", observe={"plog": False})[0][0][1])
+        self.assertNotIn(
+            "ASCEND_PROCESS_LOG_PATH", self.run_ranks("off", observe={"plog": False})[0][0][1]
+        )
         found, _ = self.run_ranks("asked", observe={"plog": True})
-        self.assertNotEqual(found[0][1]["ASCEND_PROCESS_LOG_PATH"], found[1][1]["ASCEND_PROCESS_LOG_PATH"])
+        self.assertNotEqual(
+            found[0][1]["ASCEND_PROCESS_LOG_PATH"], found[1][1]["ASCEND_PROCESS_LOG_PATH"]
+        )
 
-    @unittest.skipUnless(os.path.exists("/sys/devices/system/node/node0/cpulist"), "the kernel tells nothing of NUMA nodes here")
+    @unittest.skipUnless(
+        os.path.exists("/sys/devices/system/node/node0/cpulist"),
+        "the kernel tells nothing of NUMA nodes here",
+    )
     def test_ranks_run_where_their_cards_are(self):
         found, _ = self.run_ranks("bound")
         allowed = os.sched_getaffinity(0)

@@ -37,14 +37,19 @@ hosts:
 
 
 def sentences(name, test):
-    return Golden(os.path.join(ROOT, "tests/golden", name), HEAD.format(test=test), "--rewrite" in sys.argv)
+    return Golden(
+        os.path.join(ROOT, "tests/golden", name), HEAD.format(test=test), "--rewrite" in sys.argv
+    )
 
 
 def main(golden):
     arguments = [argument for argument in sys.argv if argument != "--rewrite"]
     program = unittest.main(argv=arguments, exit=False)
     if program.result.wasSuccessful() or golden.rewrite:
-        golden.save(whole=program.result.wasSuccessful() and all(argument.startswith("-") for argument in arguments[1:]))
+        golden.save(
+            whole=program.result.wasSuccessful()
+            and all(argument.startswith("-") for argument in arguments[1:])
+        )
     sys.exit(not program.result.wasSuccessful())
 
 
@@ -55,14 +60,40 @@ def bytes_of(path):
 
 def table(servers, status="completed", **top):
     """[(server_id, [(device_id, device_ip, rank_id)])] as a table of version 1.0."""
-    listed = [{"server_id": name, "device": [{"device_id": str(d), "device_ip": ip, "rank_id": str(r)} for d, ip, r in devices]} for name, devices in servers]
-    return {"version": "1.0", "server_count": str(len(servers)), "server_list": listed, "status": status, **top}
+    listed = [
+        {
+            "server_id": name,
+            "device": [
+                {"device_id": str(d), "device_ip": ip, "rank_id": str(r)} for d, ip, r in devices
+            ],
+        }
+        for name, devices in servers
+    ]
+    return {
+        "version": "1.0",
+        "server_count": str(len(servers)),
+        "server_list": listed,
+        "status": status,
+        **top,
+    }
 
 
 def cloud(instances, **top):
     """[(pod_name, server_id, [(device_id, device_ip)])] as a group list."""
-    listed = [{"pod_name": pod, "server_id": server, "devices": [{"device_id": str(d), "device_ip": ip} for d, ip in devices]} for pod, server, devices in instances]
-    group = {"group_name": "job", "device_count": str(sum(len(i["devices"]) for i in listed)), "instance_count": str(len(listed)), "instance_list": listed}
+    listed = [
+        {
+            "pod_name": pod,
+            "server_id": server,
+            "devices": [{"device_id": str(d), "device_ip": ip} for d, ip in devices],
+        }
+        for pod, server, devices in instances
+    ]
+    group = {
+        "group_name": "job",
+        "device_count": str(sum(len(i["devices"]) for i in listed)),
+        "instance_count": str(len(listed)),
+        "instance_list": listed,
+    }
     return {"status": "completed", "group_count": "1", "group_list": [group], **top}
 
 
@@ -90,10 +121,21 @@ class RankTable(unittest.TestCase):
         wait_until(lambda: not processes_of(self.at.dir), what="the last process to be gone")
 
     def run_verb(self, *args, code=0, **options):
-        return self.at.muster("ranktable", *args, code=code, env={"PATH": self.path, **options.pop("env", {})}, **options)
+        return self.at.muster(
+            "ranktable",
+            *args,
+            code=code,
+            env={"PATH": self.path, **options.pop("env", {})},
+            **options,
+        )
 
     def generate(self, *args, **options):
-        return self.run_verb("generate", *(() if "--hccn-conf" in args else ("--hccn-conf", self.conf)), *args, **options)
+        return self.run_verb(
+            "generate",
+            *(() if "--hccn-conf" in args else ("--hccn-conf", self.conf)),
+            *args,
+            **options,
+        )
 
     def tool(self, text):
         path = os.path.join(self.bin, "hccn_tool")
@@ -102,7 +144,13 @@ class RankTable(unittest.TestCase):
         os.chmod(path, 0o755)
 
     def good_tool(self, addresses):
-        self.tool(TOOL.format(cases="\n".join(f"{device}) echo ipaddr:{ip} ;;" for device, ip in addresses.items())))
+        self.tool(
+            TOOL.format(
+                cases="\n".join(
+                    f"{device}) echo ipaddr:{ip} ;;" for device, ip in addresses.items()
+                )
+            )
+        )
 
     def put(self, name, content):
         return self.at.write(name, content if isinstance(content, str) else json.dumps(content))

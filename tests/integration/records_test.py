@@ -20,13 +20,28 @@ class Records(unittest.TestCase):
     def test_ten_minutes(self):
         with Cluster(nodes=2, devices=4) as cluster:
             trace = Trace(cluster, "ten-minutes")
-            saving = ["--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", INTERVAL, "--save-ms", 2]
-            job = cluster.submit(cluster.stub("ten-minutes", "--steps", STEPS, "--step-ms", 1, *saving, "--trace", trace.path))
+            saving = [
+                "--save",
+                "${save.dir}",
+                "--load",
+                "${resume.dir}",
+                "--save-interval",
+                INTERVAL,
+                "--save-ms",
+                2,
+            ]
+            job = cluster.submit(
+                cluster.stub(
+                    "ten-minutes", "--steps", STEPS, "--step-ms", 1, *saving, "--trace", trace.path
+                )
+            )
             cluster.wait(job)
             self.assertEqual([trace.best(rank) for rank in range(8)], [STEPS] * 8)
             events = cluster.events(job)
             kinds = [event["type"] for event in events]
-            self.assertGreaterEqual(kinds.count("checkpoint-completed"), STEPS // INTERVAL - 2, kinds)
+            self.assertGreaterEqual(
+                kinds.count("checkpoint-completed"), STEPS // INTERVAL - 2, kinds
+            )
             # Nobody else writes into this cluster's journal: what lies between the job's first and last event is of this job, shown or not.
             records = int(events[-1]["index"]) - int(events[0]["index"]) + 1
             print(f"{records} records, {len(events)} of them events", file=sys.stderr)

@@ -29,14 +29,23 @@ HAVE_TORCH = importlib.util.find_spec("torch") is not None
 
 
 def setUpModule():
-    print(f"seed {SEED}: MUSTER_TEST_SEED={SEED} chooses the same victims and steps", file=sys.stderr)
+    print(
+        f"seed {SEED}: MUSTER_TEST_SEED={SEED} chooses the same victims and steps", file=sys.stderr
+    )
 
 
 class Kills:
     """Kills at random moments of one job. Moments are counted in new steps, so that a slow machine sees the same story."""
 
     def __init__(self, test, cluster, job, trace, kinds, window):
-        self.test, self.cluster, self.job, self.trace, self.kinds, self.window = test, cluster, job, trace, kinds, window
+        self.test, self.cluster, self.job, self.trace, self.kinds, self.window = (
+            test,
+            cluster,
+            job,
+            trace,
+            kinds,
+            window,
+        )
         self.random = random.Random(f"{SEED} {test.id()}")
         self.done = []
         self.steps = []  # the best step when a kill began
@@ -50,7 +59,9 @@ class Kills:
         kind = self.plan[len(self.done)]
         step = self.trace.best()
         if kind in ("agent", "controller"):
-            self.cluster.restart(self.random.choice(self.cluster.nodes) if kind == "agent" else kind)
+            self.cluster.restart(
+                self.random.choice(self.cluster.nodes) if kind == "agent" else kind
+            )
         else:
             # None may be there: between two attempts, after an agent's death among them, only the next steps bring ranks again.
             victims = self.cluster.rank_processes() if kind == "rank" else self.cluster.workers()
@@ -103,11 +114,16 @@ class Matrix:
         after = self.cluster.ranks()
         self.assertLess(trace.best(), steps, "the kills did not fit into the run")
         self.cluster.wait(job)
-        self.assertEqual(trace.losses(), {step: self.expected[step] for step in range(1, steps + 1)})
+        self.assertEqual(
+            trace.losses(), {step: self.expected[step] for step in range(1, steps + 1)}
+        )
         shown = self.cluster.show(job)
         self.assertEqual(shown["phase"], "succeeded")
         summary = ", ".join(f"{kills.done.count(kind)} {kind}" for kind in sorted(set(kills.done)))
-        print(f"\n{self.id().split('.', 1)[1]}: killed {summary}; {shown['attempt']} attempts, {steps} losses equal", file=sys.stderr)
+        print(
+            f"\n{self.id().split('.', 1)[1]}: killed {summary}; {shown['attempt']} attempts, {steps} losses equal",
+            file=sys.stderr,
+        )
         self.killed_at = kills.steps
         return shown, trace, before, after
 
@@ -147,7 +163,10 @@ class StubTrainer(Matrix, unittest.TestCase):
         gaps = [gap for rank in trace.ranks() for gap in trace.gaps(rank)]
         self.assertEqual(len(gaps), 2 * self.devices * (steps - 1))
         median, worst = statistics.median(gaps), max(gaps)
-        print(f"gaps between steps: median {median * 1e3:.1f} ms, worst {worst * 1e3:.1f} ms ({worst / median:.2f} medians)", file=sys.stderr)
+        print(
+            f"gaps between steps: median {median * 1e3:.1f} ms, worst {worst * 1e3:.1f} ms ({worst / median:.2f} medians)",
+            file=sys.stderr,
+        )
         self.assertLessEqual(worst, 2 * median)
 
     def test_rank(self):
@@ -179,7 +198,9 @@ class TinyGpt(Matrix, unittest.TestCase):
         args = ["--steps", steps, "--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 5, "--log-interval", 1, "--warmup", 8, "--layers", 1,
                 "--width", 16, "--heads", 2, "--sequence", 16, "--batch-size", 8, "--dropout", 0.2, "--step-delay", 0.05,
                 "--loss-hex", trace.file()]  # fmt: skip
-        spec = cls.cluster.torch_spec(name, {"script": "train.py", "args": [str(arg) for arg in args]})
+        spec = cls.cluster.torch_spec(
+            name, {"script": "train.py", "args": [str(arg) for arg in args]}
+        )
         spec["code"] = {"at": os.path.abspath(SAMPLE)}
         spec["runtime"] = {"python": "/usr/bin/python3"}
         return cls.cluster.submit(spec), trace
@@ -197,15 +218,32 @@ class TinyGpt(Matrix, unittest.TestCase):
         """
         job, _ = self.nobody_notices(kind, 10, window=(2 * self.span + 1, 2 * self.span + 6))
         log = self.cluster.output("logs", job, "--rank", str(2 * self.devices - 1), "--raw", "-f")
-        took = {int(step): float(ms) for step, ms in re.findall(r" iteration +(\d+)/ *\d+ \|.* elapsed time per iteration \(ms\): ([0-9.]+) ", log)}
+        took = {
+            int(step): float(ms)
+            for step, ms in re.findall(
+                r" iteration +(\d+)/ *\d+ \|.* elapsed time per iteration \(ms\): ([0-9.]+) ", log
+            )
+        }
         self.assertEqual(len(took), self.steps)
         median = statistics.median(took.values())
         after = [max(took[step + i] for i in range(1, self.span + 1)) for step in self.killed_at]
         before = [max(took[step - i] for i in range(self.span)) for step in self.killed_at]
-        late, late_anyway = (sum(worst > 2 * median for worst in windows) for windows in (after, before))
-        print(f"steps of {median:.1f} ms (median), at worst {max(after):.1f} ms after a kill, {max(before):.1f} ms between kills", file=sys.stderr)
-        print(f"beyond twice the median after {late} of {len(after)} kills, and in {late_anyway} of as many moments without one", file=sys.stderr)
-        self.assertLessEqual(late, late_anyway + 3, "what a daemon's death does to the ranks, it does at nearly every death")
+        late, late_anyway = (
+            sum(worst > 2 * median for worst in windows) for windows in (after, before)
+        )
+        print(
+            f"steps of {median:.1f} ms (median), at worst {max(after):.1f} ms after a kill, {max(before):.1f} ms between kills",
+            file=sys.stderr,
+        )
+        print(
+            f"beyond twice the median after {late} of {len(after)} kills, and in {late_anyway} of as many moments without one",
+            file=sys.stderr,
+        )
+        self.assertLessEqual(
+            late,
+            late_anyway + 3,
+            "what a daemon's death does to the ranks, it does at nearly every death",
+        )
 
     def test_agent(self):
         self.no_gap("agent")

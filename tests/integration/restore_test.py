@@ -29,13 +29,22 @@ class Restore(unittest.TestCase):
         """The controller, once an agent has told it or at once, takes nothing in, says why, and can be read."""
         end, message = time.monotonic() + DEADLINE, None
         while message is None and time.monotonic() < end:
-            message = next((line for line in cluster.output("version").splitlines() if "the controller pauses" in line), None)
+            message = next(
+                (
+                    line
+                    for line in cluster.output("version").splitlines()
+                    if "the controller pauses" in line
+                ),
+                None,
+            )
         self.assertIsNotNone(message, cluster.log_end("controller"))
         self.assertRegex(message, "is older than what node '[^']+' has seen.*--accept-loss")
         self.assertEqual(cluster.output("why", job).splitlines()[1].strip(), message)
         self.assertRegex(cluster.output("ps"), r"(?m)^on +\w+ +running")
         for words in (("ps",), ("node", "ls")):
-            self.assertEqual(cluster.muster(*words).err.strip(), message, "a list that looks as always")
+            self.assertEqual(
+                cluster.muster(*words).err.strip(), message, "a list that looks as always"
+            )
         refused = cluster.muster("cancel", job)
         self.assertEqual(refused.code, 70, refused)
         self.assertIn(message, refused.err)
@@ -45,9 +54,26 @@ class Restore(unittest.TestCase):
         with Cluster(nodes=2, devices=2) as cluster:
             state, copy = os.path.join(cluster.dir, "controller"), os.path.join(cluster.dir, "copy")
             trace, again = Trace(cluster, "on"), Trace(cluster, "again")
-            job = cluster.submit(cluster.stub("on", "--steps", STEPS, "--step-ms", STEP_MS, "--trace", trace.path, devices=1))
-            other = cluster.submit(cluster.stub("other", "--steps", 10**6, "--step-ms", STEP_MS, devices=1))
-            queued = cluster.submit(cluster.stub("queued", "--steps", AGAIN_STEPS, "--step-ms", STEP_MS, "--trace", again.path, devices=1))
+            job = cluster.submit(
+                cluster.stub(
+                    "on", "--steps", STEPS, "--step-ms", STEP_MS, "--trace", trace.path, devices=1
+                )
+            )
+            other = cluster.submit(
+                cluster.stub("other", "--steps", 10**6, "--step-ms", STEP_MS, devices=1)
+            )
+            queued = cluster.submit(
+                cluster.stub(
+                    "queued",
+                    "--steps",
+                    AGAIN_STEPS,
+                    "--step-ms",
+                    STEP_MS,
+                    "--trace",
+                    again.path,
+                    devices=1,
+                )
+            )
             trace.wait(job, 3)
             self.assertEqual(cluster.show(queued)["phase"], "queued")
 
@@ -65,7 +91,9 @@ class Restore(unittest.TestCase):
             shutil.copytree(copy, state)
             cluster.start("controller", wait=False)
             message = self.pauses(cluster, job)
-            cluster.restart("controller")  # as a supervisor would: it waits for no agent to tell it again
+            cluster.restart(
+                "controller"
+            )  # as a supervisor would: it waits for no agent to tell it again
             self.assertEqual(self.pauses(cluster, job), message)
             cluster.kill("controller")
 
@@ -78,13 +106,20 @@ class Restore(unittest.TestCase):
             cluster.restart("controller")  # without the flag: accepted once is accepted
 
             cluster.wait(queued)
-            cluster.wait(cluster.submit(cluster.stub("new", "--steps", 3, "--step-ms", 1, devices=1)))
+            cluster.wait(
+                cluster.submit(cluster.stub("new", "--steps", 3, "--step-ms", 1, devices=1))
+            )
             cluster.wait(job)
             self.assertEqual(cluster.show(job)["attempt"], 1)
             for rank, (_, pid, _) in before.items():
-                self.assertEqual([(entry.step, entry.pid) for entry in trace.read(rank)], [(step, pid) for step in range(1, STEPS + 1)])
+                self.assertEqual(
+                    [(entry.step, entry.pid) for entry in trace.read(rank)],
+                    [(step, pid) for step in range(1, STEPS + 1)],
+                )
             self.assertGreater(cluster.show(queued)["attempt"], UNKNOWN)
-            self.ran_twice(again, "the run that the copy does not know, and the one that followed it")
+            self.ran_twice(
+                again, "the run that the copy does not know, and the one that followed it"
+            )
 
     def backup(self, cluster):
         """Of n0's state directory, before any job."""
@@ -100,13 +135,20 @@ class Restore(unittest.TestCase):
             entries = trace.read(rank)
             pids = list(dict.fromkeys(entry.pid for entry in entries))
             self.assertEqual(len(pids), 2, why)
-            self.assertEqual([entry.pid for entry in entries], sorted((entry.pid for entry in entries), key=pids.index))
-            self.assertEqual([entry.step for entry in entries[-AGAIN_STEPS:]], list(range(1, AGAIN_STEPS + 1)))
+            self.assertEqual(
+                [entry.pid for entry in entries],
+                sorted((entry.pid for entry in entries), key=pids.index),
+            )
+            self.assertEqual(
+                [entry.step for entry in entries[-AGAIN_STEPS:]], list(range(1, AGAIN_STEPS + 1))
+            )
 
     def swept_and_gone_on(self, cluster, trace, job):
         cluster.wait(job)
         self.assertEqual(cluster.show(job)["attempt"], 2, cluster.story(job))
-        causes = [event["text"] for event in cluster.events(job) if event["type"] == "attempt-broke"]
+        causes = [
+            event["text"] for event in cluster.events(job) if event["type"] == "attempt-broke"
+        ]
         self.assertEqual(len(causes), 1, causes)
         self.assertIn("node 'n0' came back without the run directory of attempt 1", causes[0])
         self.assertEqual(trace.ranks(), [0, 1])
@@ -115,7 +157,11 @@ class Restore(unittest.TestCase):
     def test_older_agent(self):
         with Cluster(nodes=2, devices=1) as cluster:
             copy, trace = self.backup(cluster), Trace(cluster, "trace")
-            job = cluster.submit(cluster.stub("job", "--steps", AGAIN_STEPS, "--step-ms", STEP_MS, "--trace", trace.path))
+            job = cluster.submit(
+                cluster.stub(
+                    "job", "--steps", AGAIN_STEPS, "--step-ms", STEP_MS, "--trace", trace.path
+                )
+            )
             trace.wait(job, 3)
             cluster.kill("n0")
             os.rename(cluster.agent_dir("n0"), os.path.join(cluster.dir, "newest"))
@@ -123,13 +169,21 @@ class Restore(unittest.TestCase):
             cluster.start("n0")
             self.swept_and_gone_on(cluster, trace, job)
             # Swept by its process tag: the name of its control group was in the directory that is gone. The agent removes it nevertheless.
-            self.assertEqual(glob.glob(f"/sys/fs/cgroup/muster-n0-*/{job}.1") + glob.glob(f"/sys/fs/cgroup/unified/muster-n0-*/{job}.1"), [])
+            self.assertEqual(
+                glob.glob(f"/sys/fs/cgroup/muster-n0-*/{job}.1")
+                + glob.glob(f"/sys/fs/cgroup/unified/muster-n0-*/{job}.1"),
+                [],
+            )
 
     def test_copied_agent_comes_first(self):
         """The controller is killed, and the agent on the copy is there before the one that runs the job."""
         with Cluster(nodes=2, devices=1) as cluster:
             copy, trace = self.backup(cluster), Trace(cluster, "trace")
-            job = cluster.submit(cluster.stub("job", "--steps", AGAIN_STEPS, "--step-ms", STEP_MS, "--trace", trace.path))
+            job = cluster.submit(
+                cluster.stub(
+                    "job", "--steps", AGAIN_STEPS, "--step-ms", STEP_MS, "--trace", trace.path
+                )
+            )
             trace.wait(job, 3)
             first = cluster.daemon("n0")
             first.send_signal(signal.SIGSTOP)
@@ -145,7 +199,11 @@ class Restore(unittest.TestCase):
     @staticmethod
     def ranks(cluster, job):
         """{rank: (attempt, pid, start time)} of this job's live processes."""
-        return {int(p.env["MUSTER_RANK"]): (int(p.env["MUSTER_ATTEMPT"]), p.pid, p.start) for p in cluster.rank_processes() if p.env["MUSTER_JOB_ID"] == job}
+        return {
+            int(p.env["MUSTER_RANK"]): (int(p.env["MUSTER_ATTEMPT"]), p.pid, p.start)
+            for p in cluster.rank_processes()
+            if p.env["MUSTER_JOB_ID"] == job
+        }
 
 
 if __name__ == "__main__":

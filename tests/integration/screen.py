@@ -69,10 +69,10 @@ class Terminal:
         elif what == "A":
             self.row = max(self._top(), self.row - max(1, count))
         elif what == "J" and count == 0:
-            del self.lines[self.row + 1:], self.wrapped[self.row + 1:]
-            del self.lines[self.row][self.column:]
+            del self.lines[self.row + 1 :], self.wrapped[self.row + 1 :]
+            del self.lines[self.row][self.column :]
         elif what == "K" and count == 0:
-            del self.lines[self.row][self.column:]
+            del self.lines[self.row][self.column :]
         elif what in "hl" and number == "?7":
             self.cuts = what == "l"
         else:
@@ -99,7 +99,7 @@ class Terminal:
                 self._down(wrapped=True)
         line = self.lines[self.row]
         line.extend(" " * (self.column - len(line)))
-        line[self.column:self.column + width] = [letter, ""][:width]
+        line[self.column : self.column + width] = [letter, ""][:width]
         self.column += width
         self.painted.append((letter, self.paint))
 
@@ -116,15 +116,18 @@ class Terminal:
         for number, text in enumerate(texts):
             first = len(self.lines)
             for start in range(0, max(1, len(text)), columns):
-                self.lines.append(text[start:start + columns])
+                self.lines.append(text[start : start + columns])
                 self.wrapped.append(start > 0)
             if number == cursor[0]:
-                self.row, self.column = min(first + cursor[1] // columns, len(self.lines) - 1), cursor[1] % columns
+                self.row, self.column = (
+                    min(first + cursor[1] // columns, len(self.lines) - 1),
+                    cursor[1] % columns,
+                )
 
     @property
     def rows(self):
         """The window, without the empty rows at its end."""
-        shown = ["".join(line).rstrip() for line in self.lines[self._top():]]
+        shown = ["".join(line).rstrip() for line in self.lines[self._top() :]]
         while shown and not shown[-1]:
             shown.pop()
         return shown
@@ -149,13 +152,22 @@ class Terminal:
 class Screen(Terminal):
     """A command on a pty. `to`: which of its outputs are that terminal; the others are given."""
 
-    def __init__(self, command, env, columns=80, height=24, cwd=None, stdout=None, stderr=None, patience=60.0):
+    def __init__(
+        self, command, env, columns=80, height=24, cwd=None, stdout=None, stderr=None, patience=60.0
+    ):
         super().__init__(columns, height)
         self.patience = patience
         self._leader, follower = pty.openpty()
         self._size(follower)
-        self.process = subprocess.Popen(command, env={**env, "TERM": env.get("TERM_HERE", "xterm-256color")}, stdin=follower, stdout=stdout or follower, stderr=stderr or follower,
-                                        cwd=cwd, start_new_session=True)
+        self.process = subprocess.Popen(
+            command,
+            env={**env, "TERM": env.get("TERM_HERE", "xterm-256color")},
+            stdin=follower,
+            stdout=stdout or follower,
+            stderr=stderr or follower,
+            cwd=cwd,
+            start_new_session=True,
+        )
         self.follower = follower  # kept open: what others write to the terminal goes here
         self.bytes = b""
 
@@ -201,7 +213,11 @@ class Screen(Terminal):
 
     def wait_for(self, text, everywhere=False):
         """Until the text can be read in the window (or `everywhere`, in what has scrolled away, too)."""
-        there = (lambda: any(text in line for line in self.history())) if everywhere else (lambda: any(text in row for row in self.rows))
+        there = (
+            (lambda: any(text in line for line in self.history()))
+            if everywhere
+            else (lambda: any(text in row for row in self.rows))
+        )
         if not self._read(there):
             raise AssertionError(f"never showed {text!r}:\n{self}")
 

@@ -18,7 +18,9 @@ from conformance.wait import until  # noqa: E402
 
 STEPS = 40
 ARGS = f"""--use-mcore-models --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 --micro-batch-size 1
-    --tokenizer-type NullTokenizer --mock-data --lr 1e-4 --log-interval 1 --ckpt-format torch_dist --save-interval 5 --train-iters {STEPS}""".replace("\n", " ")
+    --tokenizer-type NullTokenizer --mock-data --lr 1e-4 --log-interval 1 --ckpt-format torch_dist --save-interval 5 --train-iters {STEPS}""".replace(
+    "\n", " "
+)
 
 # As in Megatron-LM's and MindSpeed's examples: one machine with eight cards is written into it.
 TORCHRUN = f"""#!/bin/bash
@@ -60,11 +62,18 @@ torchrun $DISTRIBUTED_ARGS pretrain_gpt.py \\
 FAULTY = TORCHRUN.replace("    $OUTPUT_ARGS \\\n", "    $OUTPUT_ARGS \\ \n")
 
 # The multimodal tutorials' words: what is saved is weights alone.
-WEIGHTS = TORCHRUN.replace("    --load $CHECKPOINT_PATH\n", "    --load /nowhere/of/weights --no-load-optim --no-load-rng --no-save-optim --no-save-rng\n")
+WEIGHTS = TORCHRUN.replace(
+    "    --load $CHECKPOINT_PATH\n",
+    "    --load /nowhere/of/weights --no-load-optim --no-load-rng --no-save-optim --no-save-rng\n",
+)
 
 # Trained with one script, gone on from with another.
-FIRST = TORCHRUN.replace("    --save $CHECKPOINT_PATH \\\n    --load $CHECKPOINT_PATH\n", "    --save ./ckpt\n")
-FURTHER = FIRST.replace("--save ./ckpt", "--load ./ckpt --save further").replace(f"--train-iters {STEPS}", f"--train-iters {STEPS + 10}")
+FIRST = TORCHRUN.replace(
+    "    --save $CHECKPOINT_PATH \\\n    --load $CHECKPOINT_PATH\n", "    --save ./ckpt\n"
+)
+FURTHER = FIRST.replace("--save ./ckpt", "--load ./ckpt --save further").replace(
+    f"--train-iters {STEPS}", f"--train-iters {STEPS + 10}"
+)
 # The first saved nothing.
 SHORT = "torchrun --nproc_per_node 8 fails.py --save ./short\n"
 BEHIND_SHORT = FIRST.replace("--save ./ckpt", "--load ./short --save further")
@@ -98,7 +107,8 @@ torchrun --nproc-per-node=8 allreduce.py > elsewhere_$NODE_RANK.log 2>&1
 """
 
 # The loop of the rank table tutorials.
-BACKGROUND = """#!/bin/bash
+BACKGROUND = (
+    """#!/bin/bash
 export WORLD_SIZE=$(($NNODES*$NPROC_PER_NODE)) LOCAL_WORLD_SIZE=$NPROC_PER_NODE GROUP_WORLD_SIZE=$NNODES GROUP_RANK=$NODE_RANK
 export ROLE_NAME=default ROLE_WORLD_SIZE=$WORLD_SIZE TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_MAX_RESTARTS=0
 for((i=0; i<NPROC_PER_NODE; i++))
@@ -108,10 +118,14 @@ do
     mkdir -p rank_$RANK
     /usr/bin/python3 pretrain_gpt.py %s --save $MUSTER_SAVE_DIR ${MUSTER_RESUME_DIR:+--load $MUSTER_RESUME_DIR} &> rank_$RANK/train.log &
 done
-""" % ARGS
+"""
+    % ARGS
+)
 
 # The same, and every rank's output of each attempt is kept in a file of its own.
-KEPT = BACKGROUND.replace("mkdir -p rank_$RANK\n", "mkdir -p kept\n").replace("&> rank_$RANK/train.log", "> kept/rank_$RANK.$MUSTER_ATTEMPT.txt 2>&1")
+KEPT = BACKGROUND.replace("mkdir -p rank_$RANK\n", "mkdir -p kept\n").replace(
+    "&> rank_$RANK/train.log", "> kept/rank_$RANK.$MUSTER_ATTEMPT.txt 2>&1"
+)
 
 ALLREDUCE = """import os
 import torch
@@ -156,14 +170,28 @@ class Shim(EngineTest):
     def prepare(cls):
         for name in ("real/torchrun", "env/bin/torchrun"):
             os.chmod(os.path.join(cls.code, name), 0o755)
-        job, record = cls.submit("whole", "megatron", {"script": "pretrain_gpt.py", "args": f"{ARGS} --save /x --load /nowhere --distributed-backend gloo"}, devices=2)
+        job, record = cls.submit(
+            "whole",
+            "megatron",
+            {
+                "script": "pretrain_gpt.py",
+                "args": f"{ARGS} --save /x --load /nowhere --distributed-backend gloo",
+            },
+            devices=2,
+        )
         cls.cluster.wait(job)
         cls.expected = record.losses()
         assert sorted(cls.expected) == list(range(1, STEPS + 1)), cls.cluster.story(job)
 
     @classmethod
     def script(cls, name, script, engine="megatron", launch=None, **more):
-        return cls.submit(name, engine, {"per": "node", "run": f"bash {script}", **(launch or {})}, devices=2, **more)
+        return cls.submit(
+            name,
+            engine,
+            {"per": "node", "run": f"bash {script}", **(launch or {})},
+            devices=2,
+            **more,
+        )
 
     def kill_a_rank(self, job, record):
         """Any process of the training, once the job has made some steps. It does not get further meanwhile, however slow this is."""
@@ -172,7 +200,13 @@ class Shim(EngineTest):
 
     def kill_one_of_four(self, job, record):
         record.wait(job, 12)
-        ranks = sorted(p for p in self.cluster.processes() if "pretrain_gpt.py" in " ".join(p.argv[:4]) and "RANK" in p.env and p.argv[0].endswith("python3"))
+        ranks = sorted(
+            p
+            for p in self.cluster.processes()
+            if "pretrain_gpt.py" in " ".join(p.argv[:4])
+            and "RANK" in p.env
+            and p.argv[0].endswith("python3")
+        )
         self.assertEqual(len(ranks), 4, self.cluster.story(job))
         victim = self.random().choice(ranks)
         self.assertTrue(kill_process(victim))
@@ -180,7 +214,11 @@ class Shim(EngineTest):
         return int(victim.env["RANK"])
 
     def steps_and_losses(self, job):
-        shown = next(item for item in json.loads(self.cluster.output("ps", "-a", "-o", "json"))["items"] if item["id"] == job).get("progress", {})
+        shown = next(
+            item
+            for item in json.loads(self.cluster.output("ps", "-a", "-o", "json"))["items"]
+            if item["id"] == job
+        ).get("progress", {})
         if shown.get("step", 0) < 8 or "loss" not in shown:
             raise OSError(f"muster ps has {shown}\n{self.cluster.story(job)}")
 
@@ -188,7 +226,10 @@ class Shim(EngineTest):
         return self.cluster.output("logs", job, "--rank", "0-1", "--attempt", "all")
 
     def rank_logs(self, record, attempt):
-        directory = next(iter(record.starts(attempt).values()))["env"]["MUSTER_OUT"] + f"/logs/attempt-{attempt}"
+        directory = (
+            next(iter(record.starts(attempt).values()))["env"]["MUSTER_OUT"]
+            + f"/logs/attempt-{attempt}"
+        )
         out = {}
         for path in glob.glob(directory + "/rank_*.log"):
             with open(path, encoding="utf-8") as file:
@@ -200,15 +241,31 @@ class Shim(EngineTest):
         killed = self.kill_a_rank(job, record)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), f"rank {killed} was killed\n{self.cluster.story(job)}")
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]),
+            ("succeeded", 2),
+            f"rank {killed} was killed\n{self.cluster.story(job)}",
+        )
         self.assertEqual(record.losses(), self.expected)
-        self.assertEqual({option(start["argv"], "--load") for start in record.starts(1).values()}, {"/nowhere/of/the/author"})
+        self.assertEqual(
+            {option(start["argv"], "--load") for start in record.starts(1).values()},
+            {"/nowhere/of/the/author"},
+        )
         self.resumed_step(record, shown)
         starts = record.starts(2)
         self.assertEqual(sorted(starts), [0, 1, 2, 3])
         self.assertEqual({start["env"]["MASTER_ADDR"] for start in starts.values()}, {"127.0.0.1"})
-        self.assertEqual({start["env"]["TORCHELASTIC_RESTART_COUNT"] for start in starts.values()}, {"1"})
-        self.assertFalse([name for start in starts.values() for name in start["env"] if name.startswith(("MUSTER_SHIM", "BASH_FUNC"))])
+        self.assertEqual(
+            {start["env"]["TORCHELASTIC_RESTART_COUNT"] for start in starts.values()}, {"1"}
+        )
+        self.assertFalse(
+            [
+                name
+                for start in starts.values()
+                for name in start["env"]
+                if name.startswith(("MUSTER_SHIM", "BASH_FUNC"))
+            ]
+        )
         # tee's status is 0: it is the rank's own end that is told.
         ended = [event for event in self.cluster.events(job) if event["type"] == "attempt-ended"]
         self.assertEqual((ended[0]["attempt"], ended[0]["rank"]), (1, killed // 2), ended)
@@ -221,12 +278,31 @@ class Shim(EngineTest):
         self.assertTrue(glob.glob(os.path.join(self.code, "logs/train_*.log")))
         self.assertEqual(self.progress(job)["step"], STEPS)
         # `logs --rank 3` and `env --rank 3` said that there is no rank 3, and the verdict named the script alone.
-        self.assertIn(f"rank {killed} of the training, in the script on node '{self.cluster.nodes[killed // 2]}', was killed by signal 9", ended[0]["text"])
-        self.assertIn(f"rank {killed} of the training", next(event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-broke"))
+        self.assertIn(
+            f"rank {killed} of the training, in the script on node '{self.cluster.nodes[killed // 2]}', was killed by signal 9",
+            ended[0]["text"],
+        )
+        self.assertIn(
+            f"rank {killed} of the training",
+            next(
+                event["text"]
+                for event in self.cluster.events(job)
+                if event["type"] == "attempt-broke"
+            ),
+        )
         self.assertIn(f"iteration {STEPS:8d}/", self.cluster.output("logs", job, "--rank", "3"))
-        self.assertEqual(self.cluster.muster("logs", job, "--rank", "3", "--raw", text=False).out.decode(), logs[3])
+        self.assertEqual(
+            self.cluster.muster("logs", job, "--rank", "3", "--raw", text=False).out.decode(),
+            logs[3],
+        )
         given = self.cluster.output("env", job, "--rank", "3")
-        for line in ("rank 3 of the training, inside of the script on", "RANK=3", "LOCAL_RANK=1", "WORLD_SIZE=4", "launcher in the script"):
+        for line in (
+            "rank 3 of the training, inside of the script on",
+            "RANK=3",
+            "LOCAL_RANK=1",
+            "WORLD_SIZE=4",
+            "launcher in the script",
+        ):
             self.assertIn(line, given)
         missing = self.cluster.muster("logs", job, "--rank", "4")
         self.assertEqual(missing.code, 10)
@@ -240,14 +316,26 @@ class Shim(EngineTest):
         until(lambda: self.assert_placed(job, 2), "the second attempt")
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
-        launched = [event for event in self.cluster.events(job) if event["type"] == "script-launched"]
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job)
+        )
+        launched = [
+            event for event in self.cluster.events(job) if event["type"] == "script-launched"
+        ]
         self.assertEqual([event["attempt"] for event in launched], [1, 2], launched)
         self.assertIn("'/nowhere/of/the/author'", launched[0]["text"])
-        self.assertIn("has no optimizer (--no-save-optim): no attempt goes on from these checkpoints", launched[0]["text"])
-        placed = [event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-placed"]
+        self.assertIn(
+            "has no optimizer (--no-save-optim): no attempt goes on from these checkpoints",
+            launched[0]["text"],
+        )
+        placed = [
+            event["text"] for event in self.cluster.events(job) if event["type"] == "attempt-placed"
+        ]
         self.assertIn("from the beginning", placed[1])
-        self.assertEqual({option(start["argv"], "--load") for start in record.starts(2).values()}, {"/nowhere/of/weights"})
+        self.assertEqual(
+            {option(start["argv"], "--load") for start in record.starts(2).values()},
+            {"/nowhere/of/weights"},
+        )
         self.assertEqual(record.events("loaded", 2), {})
         kept = json.loads(self.cluster.output("ckpt", "ls", job, "-o", "json"))["items"]
         self.assertTrue(kept and all(item.get("quarantined") for item in kept), kept)
@@ -265,25 +353,43 @@ class Shim(EngineTest):
         self.cluster.wait(job)
         self.assertEqual(self.cluster.show(job)["phase"], "succeeded", self.cluster.story(job))
         loaded = record.events("loaded", 1)
-        self.assertEqual({event["step"] for event in loaded.values()}, {STEPS}, self.cluster.story(job))
+        self.assertEqual(
+            {event["step"] for event in loaded.values()}, {STEPS}, self.cluster.story(job)
+        )
         self.assertEqual(len(loaded), 4)
         self.assertEqual(sorted(record.losses())[0], STEPS + 1)
         self.assertIn(f"--load ./ckpt: job {first} would have saved there", self.logs(job))
-        self.assertFalse(os.path.lexists(os.path.join(self.code, "ckpt")), "nothing is put into the user's tree")
+        self.assertFalse(
+            os.path.lexists(os.path.join(self.code, "ckpt")), "nothing is put into the user's tree"
+        )
         # Regression: checkpoints of the user's own in ./ckpt were ignored, and the other job's were loaded.
-        own = min(json.loads(self.cluster.output("ckpt", "ls", first, "-o", "json"))["items"], key=lambda item: item["step"])
+        own = min(
+            json.loads(self.cluster.output("ckpt", "ls", first, "-o", "json"))["items"],
+            key=lambda item: item["step"],
+        )
         self.assertLess(own["step"], STEPS)
         shutil.copytree(own["path"], os.path.join(self.code, "ckpt", os.path.basename(own["path"])))
-        with open(os.path.join(self.code, "ckpt/latest_checkpointed_iteration.txt"), "w", encoding="ascii") as file:
+        with open(
+            os.path.join(self.code, "ckpt/latest_checkpointed_iteration.txt"), "w", encoding="ascii"
+        ) as file:
             file.write(str(own["step"]))
         theirs, record = self.script("theirs", "further.sh")
         self.cluster.wait(theirs)
         loaded = record.events("loaded", 1)
-        self.assertEqual({event["step"] for event in loaded.values()}, {own["step"]}, self.cluster.story(theirs))
+        self.assertEqual(
+            {event["step"] for event in loaded.values()}, {own["step"]}, self.cluster.story(theirs)
+        )
         self.assertEqual({event["source"] for event in loaded.values()}, {"./ckpt"})
-        self.assertIn("itself are loaded, as its latest_checkpointed_iteration.txt says; to go on from that job's checkpoints", self.logs(theirs))
+        self.assertIn(
+            "itself are loaded, as its latest_checkpointed_iteration.txt says; to go on from that job's checkpoints",
+            self.logs(theirs),
+        )
         # Both save in `further`: the event names the job without whose checkpoints a launch would begin that loads there as well.
-        launched = next(event["text"] for event in self.cluster.events(theirs) if event["type"] == "script-launched")
+        launched = next(
+            event["text"]
+            for event in self.cluster.events(theirs)
+            if event["type"] == "script-launched"
+        )
         self.assertIn(f". Job {job} would have saved there, too: ", launched)
 
     def test_an_earlier_job_that_saved_nothing(self):
@@ -301,10 +407,17 @@ class Shim(EngineTest):
         job, _ = self.script("whose", "last_line.sh", engine="torch")
         self.cluster.wait(job, code=1)
         why = self.cluster.output("why", job)
-        self.assertIn(f"rank 3 of the training, in the script on node '{self.cluster.nodes[1]}', ended with status 1", why)
+        self.assertIn(
+            f"rank 3 of the training, in the script on node '{self.cluster.nodes[1]}', ended with status 1",
+            why,
+        )
         self.assertIn("rank 3: RuntimeError: the fault of this rank alone", why)
         self.assertNotIn("chmod", why)
-        exits = [exit for exit in self.cluster.show(job)["attempts"][0]["exits"] if exit.get("trainingRank") == 3]
+        exits = [
+            exit
+            for exit in self.cluster.show(job)["attempts"][0]["exits"]
+            if exit.get("trainingRank") == 3
+        ]
         self.assertEqual([exit["rank"] for exit in exits], [1])
 
     def test_a_number_of_a_script_and_of_a_rank(self):
@@ -315,37 +428,77 @@ class Shim(EngineTest):
         ranks = [f"this is rank {rank} of the training" for rank in range(4)]
         lines = self.cluster.output("logs", job, "--rank", "1").splitlines()
         printed = [line for line in lines if "this is rank" in line]
-        self.assertEqual(sorted(printed), sorted([f"[{first} rank-1] {ranks[1]}", f"[rank 1] {ranks[2]}", f"[rank 1] {ranks[3]}"]), lines)
-        self.assertEqual(self.cluster.output("logs", job, "--rank", "1", "--grep", "rank [01] of"), f"[{first} rank-1] {ranks[1]}\n")
+        self.assertEqual(
+            sorted(printed),
+            sorted(
+                [f"[{first} rank-1] {ranks[1]}", f"[rank 1] {ranks[2]}", f"[rank 1] {ranks[3]}"]
+            ),
+            lines,
+        )
+        self.assertEqual(
+            self.cluster.output("logs", job, "--rank", "1", "--grep", "rank [01] of"),
+            f"[{first} rank-1] {ranks[1]}\n",
+        )
         raw = self.cluster.output("logs", job, "--rank", "1", "--raw")
         self.assertEqual([ranks[i] in raw for i in range(4)], [False, False, True, True], raw)
-        for node, expected in ((first, [False, True, False, False]), (second, [False, False, True, True])):
+        for node, expected in (
+            (first, [False, True, False, False]),
+            (second, [False, False, True, True]),
+        ):
             shown = self.cluster.output("logs", job, "--rank", "1", "--node", node)
             self.assertEqual([ranks[i] in shown for i in range(4)], expected, shown)
         shown = self.cluster.output("env", job, "--rank", "1")
-        self.assertIn(f"# rank 1 on {second}\n# rank 1 of the training is inside of the script on {first}: --training-rank 1 shows it\n", shown)
-        self.assertEqual(json.loads(self.cluster.output("env", job, "--rank", "1", "-o", "json"))["trainingNode"], first)
+        self.assertIn(
+            f"# rank 1 on {second}\n# rank 1 of the training is inside of the script on {first}: --training-rank 1 shows it\n",
+            shown,
+        )
+        self.assertEqual(
+            json.loads(self.cluster.output("env", job, "--rank", "1", "-o", "json"))[
+                "trainingNode"
+            ],
+            first,
+        )
         given = self.cluster.output("env", job, "--training-rank", "1")
-        for line in (f"# rank 1 of the training, inside of the script on {first};", "RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=4", "launcher in the script"):
+        for line in (
+            f"# rank 1 of the training, inside of the script on {first};",
+            "RANK=1",
+            "LOCAL_RANK=1",
+            "WORLD_SIZE=4",
+            "launcher in the script",
+        ):
             self.assertIn(line, given)
         self.assertNotIn("--training-rank", given)
         self.assertNotIn("--training-rank", self.cluster.output("env", job, "--rank", "0"))
         for flag in ("--rank", "--training-rank"):
             missing = self.cluster.muster("env", job, flag, "5")
             self.assertEqual(missing.code, 10, missing.err)
-            self.assertIn("attempt 1 has ranks 0..1, and inside the scripts ranks 0..3 of the training", missing.err)
-        self.assertEqual(self.cluster.muster("env", job, "--rank", "1", "--training-rank", "1").code, 64)
+            self.assertIn(
+                "attempt 1 has ranks 0..1, and inside the scripts ranks 0..3 of the training",
+                missing.err,
+            )
+        self.assertEqual(
+            self.cluster.muster("env", job, "--rank", "1", "--training-rank", "1").code, 64
+        )
         self.assertIn("--rank is required, or --training-rank", self.cluster.muster("env", job).err)
 
     def test_run_warns_of_what_plan_warns_of(self):
         """`muster plan` told of computed values and `muster run` did not; a value that launch.vars replaces was told all the same."""
         for vars, reported in (({}, True), ({"vars": {"GBS": "64"}}, False)):
             name = "computed" if reported else "answered"
-            spec, _ = self.cluster.job(name, "megatron", self.code, {"per": "node", "run": "bash computed.sh", **vars}, devices=2, step_ms=UNHURRIED)
+            spec, _ = self.cluster.job(
+                name,
+                "megatron",
+                self.code,
+                {"per": "node", "run": "bash computed.sh", **vars},
+                devices=2,
+                step_ms=UNHURRIED,
+            )
             path = os.path.join(self.cluster.work, f"{name}.yaml")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(spec, file)
-            warning = "computed.sh:29: 'GBS=$((NNODES * 8))' is computed from the script's own NNODES"
+            warning = (
+                "computed.sh:29: 'GBS=$((NNODES * 8))' is computed from the script's own NNODES"
+            )
             self.assertEqual(warning in self.cluster.output("plan", path), reported)
             done = self.cluster.muster("run", "-d", path)
             self.cluster.jobs.append(done.out.split()[0])
@@ -357,10 +510,14 @@ class Shim(EngineTest):
         record.wait(job, 12)
         self.cluster.output("cancel", job)
         self.cluster.wait(job, code=3)
-        ends = [event["text"] for event in self.cluster.events(job) if event["type"] == "rank-exited"]
+        ends = [
+            event["text"] for event in self.cluster.events(job) if event["type"] == "rank-exited"
+        ]
         self.assertEqual(len(ends), 2, ends)
         self.assertTrue(all("after a stop was asked for" in text for text in ends), ends)
-        self.assertEqual([p.argv for p in self.cluster.processes() if p.env.get("MUSTER_JOB_ID") == job], [])
+        self.assertEqual(
+            [p.argv for p in self.cluster.processes() if p.env.get("MUSTER_JOB_ID") == job], []
+        )
 
     def test_a_scripts_own_fault(self):
         job, record = self.script("faulty", "faulty.sh")
@@ -368,7 +525,10 @@ class Shim(EngineTest):
         shown = self.cluster.show(job)
         self.assertEqual(shown["attempt"], 2)  # the same signature twice
         why = self.cluster.output("why", job)
-        self.assertRegex(why, r"unrecognized arguments: +\(a lone blank: in the script a line ends with a backslash")
+        self.assertRegex(
+            why,
+            r"unrecognized arguments: +\(a lone blank: in the script a line ends with a backslash",
+        )
         self.assertRegex(why, r"(exit|status|code) 2\b")
         self.assertIn("is a lone blank", self.logs(job))
         self.assertEqual(record.losses(), {})
@@ -378,13 +538,20 @@ class Shim(EngineTest):
         killed = self.kill_a_rank(job, record)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job)
+        )
         self.assertEqual(record.losses(), self.expected)
-        self.assertIn(f"rank {killed}, which the script had left running, was ended by signal 9", self.logs(job))
+        self.assertIn(
+            f"rank {killed}, which the script had left running, was ended by signal 9",
+            self.logs(job),
+        )
 
     def test_what_ranks_in_the_background_write_into_files(self):
         """Followed as logs: progress, why the attempt ended, and every byte, over the death of an agent."""
-        job, record = self.script("kept", "kept.sh", engine="torch", step_ms=UNHURRIED, observe={"progress": "auto"})
+        job, record = self.script(
+            "kept", "kept.sh", engine="torch", step_ms=UNHURRIED, observe={"progress": "auto"}
+        )
         record.wait(job, 3)
         node = self.random().choice(self.cluster.nodes)
         self.cluster.kill(node)
@@ -395,16 +562,34 @@ class Shim(EngineTest):
         killed = self.kill_a_rank(job, record)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job))
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]), ("succeeded", 2), self.cluster.story(job)
+        )
         self.assertEqual(record.losses(), self.expected)
-        ended = next(event for event in self.cluster.events(job) if event["type"] == "attempt-ended")
+        ended = next(
+            event for event in self.cluster.events(job) if event["type"] == "attempt-ended"
+        )
         self.assertEqual((ended["attempt"], ended["rank"]), (1, killed // 2), ended)
         self.assertIn("SIGKILL", ended["text"])
-        reported = next(exit["evidence"] for exit in shown["attempts"][0]["exits"] if exit["rank"] == killed // 2)
-        self.assertEqual(reported, f"the script ended with status 0, and rank {killed}, which the script had left running, was ended by signal 9")
+        reported = next(
+            exit["evidence"]
+            for exit in shown["attempts"][0]["exits"]
+            if exit["rank"] == killed // 2
+        )
+        self.assertEqual(
+            reported,
+            f"the script ended with status 0, and rank {killed}, which the script had left running, was ended by signal 9",
+        )
         for attempt in (1, 2):
             for rank in range(4):
-                chosen = ("--attempt", str(attempt), "--auxiliary", f"rank-{rank}", "--node", self.cluster.nodes[rank // 2])
+                chosen = (
+                    "--attempt",
+                    str(attempt),
+                    "--auxiliary",
+                    f"rank-{rank}",
+                    "--node",
+                    self.cluster.nodes[rank // 2],
+                )
                 got = self.cluster.muster("logs", "-f", job, *chosen, "--raw", text=False).out
                 with open(os.path.join(self.code, f"kept/rank_{rank}.{attempt}.txt"), "rb") as file:
                     self.assertEqual(got, file.read(), f"rank {rank} of attempt {attempt}")
@@ -412,7 +597,9 @@ class Shim(EngineTest):
 
     def test_pytorch_by_name_and_by_module(self):
         """Real ranks: gloo over two nodes. The script's own environment stands first on PATH, and one launch writes its output away."""
-        job, _ = self.script("allreduce", "activated.sh", engine="torch", env={"PATH": "/usr/bin:/bin"})
+        job, _ = self.script(
+            "allreduce", "activated.sh", engine="torch", env={"PATH": "/usr/bin:/bin"}
+        )
         self.cluster.wait(job)
         logs = self.logs(job)
         for rank in range(4):
@@ -423,7 +610,13 @@ class Shim(EngineTest):
 
     def test_the_real_torchrun(self):
         path = os.path.join(self.code, "real") + ":/usr/bin:/bin"
-        job, _ = self.script("real", "real.sh", engine="torch", launch={"intercept": "off"}, env={"PATH": path, "TMPDIR": self.code})  # it leaves directories there
+        job, _ = self.script(
+            "real",
+            "real.sh",
+            engine="torch",
+            launch={"intercept": "off"},
+            env={"PATH": path, "TMPDIR": self.code},
+        )  # it leaves directories there
         self.cluster.wait(job)
         logs = self.logs(job)
         for rank in range(4):
@@ -431,13 +624,18 @@ class Shim(EngineTest):
         self.assertNotIn("muster:", logs)
 
     def test_msrun(self):
-        job, _ = self.script("msrun", "msrun.sh", engine="mindformers", launch={"launcher": "msrun"})
+        job, _ = self.script(
+            "msrun", "msrun.sh", engine="mindformers", launch={"launcher": "msrun"}
+        )
         self.cluster.wait(job)
         logs = self.logs(job)
         for rank in range(4):
             line = f"MS_ROLE=MS_WORKER MS_WORKER_NUM=4 MS_NODE_ID={rank} RANK_ID={rank} RANK_SIZE=4 DEVICE_ID={rank % 2} MS_CLUSTER_TIMEOUT=300 --config x.yaml"
             self.assertIn(line, logs)
-            with open(os.path.join(self.code, f"msrun_log_{rank // 2}/worker_{rank}.log"), encoding="utf-8") as file:
+            with open(
+                os.path.join(self.code, f"msrun_log_{rank // 2}/worker_{rank}.log"),
+                encoding="utf-8",
+            ) as file:
                 self.assertEqual(file.read().strip(), line)
         self.assertEqual(logs.count("MS_ROLE=MS_SCHED"), 1, logs)
         self.assertIn("MS_NODE_ID=3", self.cluster.output("logs", job, "--rank", "3"))
@@ -447,7 +645,9 @@ class Shim(EngineTest):
         self.assertTrue(os.path.exists(os.path.join(self.code, "msrun_log_0/scheduler.log")))
 
     def test_plan_shows_what_a_script_gets(self):
-        spec, _ = self.cluster.job("shown", "megatron", self.code, {"per": "node", "run": "bash run.sh"}, devices=2)
+        spec, _ = self.cluster.job(
+            "shown", "megatron", self.code, {"per": "node", "run": "bash run.sh"}, devices=2
+        )
         path = os.path.join(self.cluster.work, "shown.yaml")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(spec, file)

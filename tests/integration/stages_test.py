@@ -15,7 +15,11 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cluster import Cluster, Trace, binary, wait_gone  # noqa: E402
 
-ONCE = {"engine": "command", "resources": {"nodes": 1, "devices": 1, "type": "cpu"}, "recovery": {"max_restarts": 0, "orphan_grace": "60s", "stop_grace": "2s"}}
+ONCE = {
+    "engine": "command",
+    "resources": {"nodes": 1, "devices": 1, "type": "cpu"},
+    "recovery": {"max_restarts": 0, "orphan_grace": "60s", "stop_grace": "2s"},
+}
 
 
 def shell(text):
@@ -43,7 +47,15 @@ class Stages(unittest.TestCase):
         """The jobs of the newest chain of that name, in order, as `muster ps` has them."""
         jobs = json.loads(cluster.output("ps", "-a", "-o", "json"))["items"]
         ids = [stage["jobId"] for stage in cluster.show(name)["chain"]]
-        for one, row in zip(ids, re.findall(r"^[a-z0-9_-]+ +([0-9a-z]{6,13})  +[a-z]+( +\(below\))? *$", cluster.output("show", name), re.MULTILINE), strict=True):
+        for one, row in zip(
+            ids,
+            re.findall(
+                r"^[a-z0-9_-]+ +([0-9a-z]{6,13})  +[a-z]+( +\(below\))? *$",
+                cluster.output("show", name),
+                re.MULTILINE,
+            ),
+            strict=True,
+        ):
             self.assertTrue(one.endswith(row[0]), "a table has the ends of ids")
         by_id = {job["id"]: job for job in jobs}
         return [by_id[one] for one in ids]
@@ -59,16 +71,20 @@ class Stages(unittest.TestCase):
             **ONCE,
             "stages": {
                 "prepare": {
-                    "launch": shell(f"echo prepare >> {self.runs}; tr a-z A-Z < ${{inputs.raw}} > ${{out}}/tokens"),
+                    "launch": shell(
+                        f"echo prepare >> {self.runs}; tr a-z A-Z < ${{inputs.raw}} > ${{out}}/tokens"
+                    ),
                     "inputs": {"raw": "raw"},  # beside the spec
                     "creates": "tokens",
                 },
                 "shape": {
-                    "launch": shell(f"echo shape >> {self.runs}; test ! -e {fail}; mkdir -p ${{out}}/made; echo \"[$(cat ${{stages.prepare.out}}/tokens)]\" > ${{out}}/made/shaped"),
+                    "launch": shell(
+                        f'echo shape >> {self.runs}; test ! -e {fail}; mkdir -p ${{out}}/made; echo "[$(cat ${{stages.prepare.out}}/tokens)]" > ${{out}}/made/shaped'
+                    ),
                     "creates": "${out}/made",
                 },
                 "train": {
-                    "launch": shell(f"echo train >> {self.runs}; cp \"$SHAPED\" ${{out}}/model"),
+                    "launch": shell(f'echo train >> {self.runs}; cp "$SHAPED" ${{out}}/model'),
                     "inputs": {"shaped": {"from": "stage:shape/made/shaped", "env": "SHAPED"}},
                     "creates": "model",
                 },
@@ -93,17 +109,25 @@ class Stages(unittest.TestCase):
             self.assertEqual(self.ran(), ["prepare", "shape"])
             banners = re.findall(r"^==== stage (\w+) \((\d) of 3\)", done.out, re.MULTILINE)
             self.assertEqual(banners, [("prepare", "1"), ("shape", "2")])
-            self.assertIn("chain chain failed: prepare succeeded, shape failed, train cancelled", done.out)
+            self.assertIn(
+                "chain chain failed: prepare succeeded, shape failed, train cancelled", done.out
+            )
             self.assertEqual(self.phases(cluster, "chain"), ["succeeded", "failed", "cancelled"])
-            self.assertEqual(cluster.show("chain")["spec"]["name"], "chain.shape")  # the one that matters
+            self.assertEqual(
+                cluster.show("chain")["spec"]["name"], "chain.shape"
+            )  # the one that matters
             self.assertTrue(cluster.output("why", "chain").startswith("stage shape, job "))
 
             # Once more: the first one is done, the rest goes on.
             os.unlink(fail)
             done = self.run_chain(cluster, path)
             self.assertEqual(self.ran(), ["shape", "train"])
-            self.assertRegex(done.err, r"stage 'prepare' is done: job \w{13} of .* ago made '/.*/tokens'")
-            self.assertEqual(re.findall(r"^==== stage (\w+) ", done.out, re.MULTILINE), ["shape", "train"])
+            self.assertRegex(
+                done.err, r"stage 'prepare' is done: job \w{13} of .* ago made '/.*/tokens'"
+            )
+            self.assertEqual(
+                re.findall(r"^==== stage (\w+) ", done.out, re.MULTILINE), ["shape", "train"]
+            )
             last = cluster.show("chain")
             with open(os.path.join(last["outputDir"], "model"), encoding="utf-8") as file:
                 self.assertEqual(file.read(), "[ONE]\n")
@@ -114,7 +138,17 @@ class Stages(unittest.TestCase):
             self.assertIn("all 3 stages are done; nothing is run", done.err)
             self.assertEqual(self.run_chain(cluster, "-d", path).out.split(), [last["id"]])
             plan = cluster.output("plan", path)
-            self.assertEqual(len(re.findall(r"^==== stage \w+ \(\d of 3\).*, done by job \w{13}: would not run ====$", plan, re.MULTILINE)), 3, plan)
+            self.assertEqual(
+                len(
+                    re.findall(
+                        r"^==== stage \w+ \(\d of 3\).*, done by job \w{13}: would not run ====$",
+                        plan,
+                        re.MULTILINE,
+                    )
+                ),
+                3,
+                plan,
+            )
 
             # What it made is gone: made anew, and nothing else.
             os.unlink(os.path.join(last["outputDir"], "model"))
@@ -125,7 +159,14 @@ class Stages(unittest.TestCase):
             # Another spec of one stage: that, and what comes behind it.
             self.run_chain(cluster, path, "--set", "stages.shape.runtime.env.X=1")
             self.assertEqual(self.ran(), ["shape", "train"])
-            self.run_chain(cluster, path, "--set", "stages.shape.runtime.env.X=1", "--set", "description=other words")
+            self.run_chain(
+                cluster,
+                path,
+                "--set",
+                "stages.shape.runtime.env.X=1",
+                "--set",
+                "description=other words",
+            )
             self.assertEqual(self.ran(), [])
 
             # An input that has changed: all.
@@ -133,7 +174,9 @@ class Stages(unittest.TestCase):
                 file.write("two words")
             self.run_chain(cluster, path)
             self.assertEqual(self.ran(), ["prepare", "shape", "train"])
-            with open(os.path.join(cluster.show("chain")["outputDir"], "model"), encoding="utf-8") as file:
+            with open(
+                os.path.join(cluster.show("chain")["outputDir"], "model"), encoding="utf-8"
+            ) as file:
                 self.assertEqual(file.read(), "[TWO WORDS]\n")
 
             self.run_chain(cluster, "--again", path)
@@ -142,22 +185,39 @@ class Stages(unittest.TestCase):
             # A plain path that is not there is a warning: the nodes count.
             os.unlink(os.path.join(cluster.work, "raw"))
             done = self.run_chain(cluster, "-q", path, code=1)
-            self.assertIn(f"muster: inputs.raw: '{cluster.work}/raw' is not on this machine", done.err)
+            self.assertIn(
+                f"muster: inputs.raw: '{cluster.work}/raw' is not on this machine", done.err
+            )
 
     def test_what_is_there_before_the_stage_is_reported(self):
         with Cluster(nodes=1, devices=1) as cluster:
-            made, message = os.path.join(cluster.work, "made"), "stage 'prepare' runs, though '{}' is there: no job of the stage as it is now has made it."
-            spec = {"name": "left", **ONCE, "stages": {"prepare": {"launch": shell(f"echo new > {made}"), "creates": made}, "use": {"launch": shell("true")}}}
+            made, message = (
+                os.path.join(cluster.work, "made"),
+                "stage 'prepare' runs, though '{}' is there: no job of the stage as it is now has made it.",
+            )
+            spec = {
+                "name": "left",
+                **ONCE,
+                "stages": {
+                    "prepare": {"launch": shell(f"echo new > {made}"), "creates": made},
+                    "use": {"launch": shell("true")},
+                },
+            }
             path = self.write(cluster, spec)
             self.assertNotIn("though", self.run_chain(cluster, path).err)
             self.assertIn("stage 'prepare' is done", self.run_chain(cluster, path).err)
             # Another spec: what the first one left is in the way, and said to be.
             again = self.run_chain(cluster, path, "--set", "stages.prepare.runtime.env.X=1")
             self.assertIn(message.format(made), again.err)
-            self.assertIn(f"==== stage prepare (1 of 2), '{made}' is there already, and not by a job of the stage as it is now: would run ====", cluster.output("plan", path))
+            self.assertIn(
+                f"==== stage prepare (1 of 2), '{made}' is there already, and not by a job of the stage as it is now: would run ====",
+                cluster.output("plan", path),
+            )
             # It ends well without touching it: it counts as made.
             spec["stages"]["prepare"]["launch"] = shell("true")
-            self.assertIn(message.format(made), self.run_chain(cluster, self.write(cluster, spec)).err)
+            self.assertIn(
+                message.format(made), self.run_chain(cluster, self.write(cluster, spec)).err
+            )
             os.unlink(made)
             self.run_chain(cluster, "--again", path, code=1)
 
@@ -165,7 +225,15 @@ class Stages(unittest.TestCase):
         with Cluster(nodes=1, devices=2) as cluster:
             gate = os.path.join(cluster.work, "gate")
             os.mkfifo(gate)
-            spec = {"name": "flow", **ONCE, "stages": {"a": {"launch": shell(f"echo here; cat {gate}")}, "b": {"launch": shell("true")}, "c": {"launch": shell("true")}}}
+            spec = {
+                "name": "flow",
+                **ONCE,
+                "stages": {
+                    "a": {"launch": shell(f"echo here; cat {gate}")},
+                    "b": {"launch": shell("true")},
+                    "c": {"launch": shell("true")},
+                },
+            }
             path = self.write(cluster, spec)
             whole = self.run_chain(cluster, "-d", "--request-id", "once", path).out.strip()
             self.assertTrue(whole.startswith("chain:"), whole)
@@ -176,33 +244,96 @@ class Stages(unittest.TestCase):
             self.assertEqual(chain[0]["id"], first)
             cluster.jobs += [job["id"] for job in chain[1:]]
             # Asked for again it is the same chain; with another spec it is refused; and so is its name.
-            self.assertEqual(self.run_chain(cluster, "-d", "--request-id", "once", path).out.strip(), whole)
-            self.assertIn("with another spec", self.run_chain(cluster, "-d", "--request-id", "once", path, "--set", "stages.b.runtime.env.A=b", code=12).err)
-            self.assertIn("the name 'flow' is taken by chain 'flow'", self.run_chain(cluster, "-d", path, code=12).err)
+            self.assertEqual(
+                self.run_chain(cluster, "-d", "--request-id", "once", path).out.strip(), whole
+            )
+            self.assertIn(
+                "with another spec",
+                self.run_chain(
+                    cluster,
+                    "-d",
+                    "--request-id",
+                    "once",
+                    path,
+                    "--set",
+                    "stages.b.runtime.env.A=b",
+                    code=12,
+                ).err,
+            )
+            self.assertIn(
+                "the name 'flow' is taken by chain 'flow'",
+                self.run_chain(cluster, "-d", path, code=12).err,
+            )
 
             cluster.output("wait", first, "--for", "running")
             self.assertRegex(cluster.output("ps"), r"flow\.b +\w+ +queued .* behind flow\.a\n")
             self.assertEqual(cluster.show("flow")["id"], first)
-            self.assertEqual([(stage["stage"], stage["jobId"]) for stage in cluster.show("flow.b")["chain"]], [(name, job["id"]) for name, job in zip("abc", chain)])
-            self.assertEqual(cluster.muster("logs", "flow").err.splitlines()[0], f"stage a, job {first}")
+            self.assertEqual(
+                [(stage["stage"], stage["jobId"]) for stage in cluster.show("flow.b")["chain"]],
+                [(name, job["id"]) for name, job in zip("abc", chain)],
+            )
+            self.assertEqual(
+                cluster.muster("logs", "flow").err.splitlines()[0], f"stage a, job {first}"
+            )
             self.assertNotIn("stage", cluster.muster("logs", "flow.a").err)
-            self.assertEqual(json.loads(cluster.output("why", "flow.b", "-o", "json"))["jobId"], chain[1]["id"])
+            self.assertEqual(
+                json.loads(cluster.output("why", "flow.b", "-o", "json"))["jobId"], chain[1]["id"]
+            )
             # What `run -d` printed is the chain wherever its name is; the first job's id alone is that stage.
             for named in ("flow", whole, f"chain:{chain[2]['id']}"):
-                late = cluster.muster("wait", named, "--timeout", "2s")  # its answer has to come in that time
-                self.assertEqual((late.code, late.err), (4, f"muster: waiting for stage 'a' of chain 'flow' ({first}) to be done: time is up; the chain goes on\n"))
-                self.assertEqual(json.loads(cluster.output("why", named, "-o", "json"))["jobId"], first)
-                self.assertEqual(cluster.muster("logs", named).err.splitlines()[0], f"stage a, job {first}")
-                self.assertEqual(cluster.output("show", named, "-o", "json"), cluster.output("show", "flow", "-o", "json"))
-                self.assertEqual({json.loads(line)["jobName"] for line in cluster.output("events", named, "-o", "jsonl").splitlines()}, {"flow.a", "flow.b", "flow.c"})
-            self.assertEqual({json.loads(line)["jobName"] for line in cluster.output("events", first, "-o", "jsonl").splitlines()}, {"flow.a"})
+                late = cluster.muster(
+                    "wait", named, "--timeout", "2s"
+                )  # its answer has to come in that time
+                self.assertEqual(
+                    (late.code, late.err),
+                    (
+                        4,
+                        f"muster: waiting for stage 'a' of chain 'flow' ({first}) to be done: time is up; the chain goes on\n",
+                    ),
+                )
+                self.assertEqual(
+                    json.loads(cluster.output("why", named, "-o", "json"))["jobId"], first
+                )
+                self.assertEqual(
+                    cluster.muster("logs", named).err.splitlines()[0], f"stage a, job {first}"
+                )
+                self.assertEqual(
+                    cluster.output("show", named, "-o", "json"),
+                    cluster.output("show", "flow", "-o", "json"),
+                )
+                self.assertEqual(
+                    {
+                        json.loads(line)["jobName"]
+                        for line in cluster.output("events", named, "-o", "jsonl").splitlines()
+                    },
+                    {"flow.a", "flow.b", "flow.c"},
+                )
+            self.assertEqual(
+                {
+                    json.loads(line)["jobName"]
+                    for line in cluster.output("events", first, "-o", "jsonl").splitlines()
+                },
+                {"flow.a"},
+            )
 
             # Ctrl-C leaves the chain as it is, and says how to come back.
             env = {**os.environ, "MUSTER_CONTROLLER": cluster.endpoint}
-            with subprocess.Popen([binary("muster"), "watch", "flow"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as follower:
-                self.assertEqual(follower.stdout.readline(), f"==== stage a (1 of 3): job {first} ====\n")
+            with subprocess.Popen(
+                [binary("muster"), "watch", "flow"],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as follower:
+                self.assertEqual(
+                    follower.stdout.readline(), f"==== stage a (1 of 3): job {first} ====\n"
+                )
                 follower.send_signal(signal.SIGINT)
-                self.assertIn("detached; chain 'flow' goes on. Come back with 'muster watch flow', stop it with 'muster cancel flow'", follower.communicate()[1])
+                self.assertIn(
+                    "detached; chain 'flow' goes on. Come back with 'muster watch flow', stop it with 'muster cancel flow'",
+                    follower.communicate()[1],
+                )
             self.assertEqual(follower.returncode, 0)
             self.assertEqual(cluster.muster("watch", "flow", "--timeout", "1ms").code, 4)
 
@@ -210,7 +341,10 @@ class Stages(unittest.TestCase):
             self.assertEqual([line.split()[1] for line in message.splitlines()], ["a", "b", "c"])
             self.assertEqual(cluster.muster("wait", "flow").code, 3)
             self.assertEqual(self.phases(cluster, "flow"), ["cancelled"] * 3)
-            names = {json.loads(line)["jobName"] for line in cluster.output("events", "flow", "-o", "jsonl").splitlines()}
+            names = {
+                json.loads(line)["jobName"]
+                for line in cluster.output("events", "flow", "-o", "jsonl").splitlines()
+            }
             self.assertEqual(names, {"flow.a", "flow.b", "flow.c"})
 
             # Followed by its name to the end; nothing here creates anything, so all of it runs.
@@ -222,7 +356,10 @@ class Stages(unittest.TestCase):
             self.assertEqual(cluster.muster("wait", "flow").code, 0)
             self.assertEqual(self.phases(cluster, "flow"), ["succeeded"] * 3)
             watched = cluster.muster("watch", again).out
-            self.assertEqual(re.findall(r"^==== stage \w \(\d of \d\)|^chain .*", watched, re.MULTILINE), ["==== stage c (3 of 3)", "chain flow succeeded: c succeeded"])
+            self.assertEqual(
+                re.findall(r"^==== stage \w \(\d of \d\)|^chain .*", watched, re.MULTILINE),
+                ["==== stage c (3 of 3)", "chain flow succeeded: c succeeded"],
+            )
             # The name is the newer one's now, and that of the first chain its own for ever.
             self.assertEqual(cluster.muster("wait", whole).code, 3)
 
@@ -234,7 +371,11 @@ class Stages(unittest.TestCase):
                 "a": {"launch": shell("echo 1 > ${out}/made"), "creates": "made"},
                 "b": {"launch": shell(f"cat {gate}; cp ${{stages.a.out}}/made ${{out}}/made"), "creates": "made"},
                 "c": {"launch": shell("grep -qx 1 ${stages.b.out}/made && grep -qx 1 ${stages.a.out}/made && touch ${out}/made"), "creates": "made"}}}  # fmt: skip
-            first = self.run_chain(cluster, "-d", self.write(cluster, spec)).out.strip().removeprefix("chain:")
+            first = (
+                self.run_chain(cluster, "-d", self.write(cluster, spec))
+                .out.strip()
+                .removeprefix("chain:")
+            )
             ids = [job["id"] for job in self.chain(cluster, "flow")]
             cluster.jobs += ids
             cluster.wait(first)
@@ -253,12 +394,27 @@ class Stages(unittest.TestCase):
     def test_start_from_a_stage_and_from_a_job(self):
         steps = 12
         with Cluster(nodes=1, devices=2) as cluster:
+
             def trainer(trace, count, *more):
                 return cluster.stub("x", "--steps", count, "--step-ms", 2, "--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 4, "--trace",
                                     trace.path, *more)["launch"]  # fmt: skip
 
-            whole, first, second, third = (Trace(cluster, name) for name in ("whole", "first", "second", "third"))
-            spec = cluster.stub("whole", "--steps", 3 * steps, "--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", 4, "--trace", whole.path)
+            whole, first, second, third = (
+                Trace(cluster, name) for name in ("whole", "first", "second", "third")
+            )
+            spec = cluster.stub(
+                "whole",
+                "--steps",
+                3 * steps,
+                "--save",
+                "${save.dir}",
+                "--load",
+                "${resume.dir}",
+                "--save-interval",
+                4,
+                "--trace",
+                whole.path,
+            )
             cluster.wait(cluster.submit(spec))
             del spec["launch"]
             chain = {**spec, "name": "grow", "stages": {
@@ -270,7 +426,12 @@ class Stages(unittest.TestCase):
             self.assertTrue(more["attempts"][0]["resume"]["fromStart"])
             self.assertEqual(second.read()[0].step, steps + 1)
 
-            last = {**spec, "name": "last", "launch": trainer(third, 3 * steps), "start": {"from": "job:grow.more", "as": "resume", "step": 2 * steps - 4}}
+            last = {
+                **spec,
+                "name": "last",
+                "launch": trainer(third, 3 * steps),
+                "start": {"from": "job:grow.more", "as": "resume", "step": 2 * steps - 4},
+            }
             self.run_chain(cluster, "-q", self.write(cluster, last))
             self.assertEqual(third.read()[0].step, 2 * steps - 4 + 1)
             # A loss that depends on every rank's own state: it went on from what was saved, or the numbers were others.
@@ -281,17 +442,37 @@ class Stages(unittest.TestCase):
             self.assertEqual(third.best(), 3 * steps)
 
             # From a job that has saved nothing.
-            none = {**spec, "name": "none", "launch": {"run": ["bash", "-c", "true"]}, "engine": "torch"}
+            none = {
+                **spec,
+                "name": "none",
+                "launch": {"run": ["bash", "-c", "true"]},
+                "engine": "torch",
+            }
             cluster.wait(cluster.submit(none))
             for how, code in (("resume", 2), ("resume-or-scratch", 0)):
-                done = cluster.muster("run", "-q", self.write(cluster, {**last, "name": "late", "start": {"from": "job:none", "as": how}}))
+                done = cluster.muster(
+                    "run",
+                    "-q",
+                    self.write(
+                        cluster, {**last, "name": "late", "start": {"from": "job:none", "as": how}}
+                    ),
+                )
                 self.assertEqual(done.code, code, done.out + done.err)
-            self.assertIn("has no whole checkpoint", cluster.muster("run", "-d", self.write(cluster, {**last, "start": {"from": "job:none", "as": "resume"}})).err)
+            self.assertIn(
+                "has no whole checkpoint",
+                cluster.muster(
+                    "run",
+                    "-d",
+                    self.write(cluster, {**last, "start": {"from": "job:none", "as": "resume"}}),
+                ).err,
+            )
             self.assertEqual(third.read()[-1].step, 3 * steps)
 
             # A stage that ends without one: what waits for it cannot start.
             chain["stages"]["train"]["launch"] = {"run": ["bash", "-c", "true"]}
-            self.assertEqual(cluster.muster("run", "-q", self.write(cluster, {**chain, "name": "empty"})).code, 3)
+            self.assertEqual(
+                cluster.muster("run", "-q", self.write(cluster, {**chain, "name": "empty"})).code, 3
+            )
             self.assertIn("whole checkpoint", cluster.output("why", "empty.more"))
 
 

@@ -17,14 +17,31 @@ class StartWeights(unittest.TestCase):
         with Cluster(nodes=1, devices=2) as cluster:
             base, tuned = Trace(cluster, "base"), Trace(cluster, "tuned")
             saving = ["--save", "${save.dir}", "--save-interval", 4]
-            first = cluster.submit(cluster.stub("base", "--steps", 12, "--step-ms", 2, *saving, "--trace", base.path))
+            first = cluster.submit(
+                cluster.stub("base", "--steps", 12, "--step-ms", 2, *saving, "--trace", base.path)
+            )
             cluster.wait(first)
             # Of the two one is empty: the weights at a first start, else what it goes on from.
-            spec = cluster.stub("tuned", "--steps", 400, "--step-ms", 10, *saving, "--load", "${start.dir}${resume.dir}", "--trace", tuned.path)
+            spec = cluster.stub(
+                "tuned",
+                "--steps",
+                400,
+                "--step-ms",
+                10,
+                *saving,
+                "--load",
+                "${start.dir}${resume.dir}",
+                "--trace",
+                tuned.path,
+            )
             spec["start"] = {"from": "job:base", "as": "weights", "step": 8}
             job = cluster.submit(spec)
             tuned.wait(job, 40)
-            self.assertEqual(tuned.read()[0].step, 9, "the links hold step 8 alone, although there is a newer one")
+            self.assertEqual(
+                tuned.read()[0].step,
+                9,
+                "the links hold step 8 alone, although there is a newer one",
+            )
             out = cluster.show(job)["outputDir"]
             placed = cluster.show(job)["attempts"][0]
             self.assertEqual((placed["resume"]["step"], placed["resume"]["fromStart"]), (8, True))

@@ -61,14 +61,20 @@ class Storm(unittest.TestCase):
             for name in ("controller", *cluster.nodes):
                 self.assertTrue(cluster.daemon(name).alive(), cluster.log_end(name))
         trace.wait(job, trace.best() + 2)
-        self.assertEqual(cluster.show(job)["attempt"], attempt, f"a full disk ended it\n{cluster.story(job)}")
+        self.assertEqual(
+            cluster.show(job)["attempt"], attempt, f"a full disk ended it\n{cluster.story(job)}"
+        )
 
     def turn_read_only(self, cluster, job, trace):
         """The next end of a rank there can be recorded by nobody: its worker ends with everything, and after the repair the job goes on."""
         node = cluster.nodes[-1]
         trace.wait(job, trace.best() + 5)
         cluster.disk.fail()
-        there = [process for process in cluster.processes() if process.env["MUSTER_PROCESS_TAG"].endswith("@" + node)]
+        there = [
+            process
+            for process in cluster.processes()
+            if process.env["MUSTER_PROCESS_TAG"].endswith("@" + node)
+        ]
         victim = next(process for process in there if "MUSTER_RANK" in process.env)
         self.assertTrue(kill_process(victim))
         for process in there:
@@ -83,7 +89,15 @@ class Storm(unittest.TestCase):
         killed = collections.Counter()
         gang_hit_at = 0
         end = time.monotonic() + LONG
-        faults = [(KILLS // 4, self.fill), (KILLS // 2, self.turn_read_only), (3 * KILLS // 4, self.fill)] if cluster.disk is not None else []
+        faults = (
+            [
+                (KILLS // 4, self.fill),
+                (KILLS // 2, self.turn_read_only),
+                (3 * KILLS // 4, self.fill),
+            ]
+            if cluster.disk is not None
+            else []
+        )
         while killed.total() < KILLS:
             if faults and killed.total() >= faults[0][0]:
                 cluster.restart("controller")
@@ -102,11 +116,17 @@ class Storm(unittest.TestCase):
                         killed[kind] += 1
                     continue
                 # A gang that made no new step since it was hit last is left alone.
-                victims = (cluster.rank_processes() if kind == "rank" else cluster.workers()) if trace.best() > gang_hit_at else []
+                victims = (
+                    (cluster.rank_processes() if kind == "rank" else cluster.workers())
+                    if trace.best() > gang_hit_at
+                    else []
+                )
                 if victims and kill_process(choose.choice(sorted(victims))):
                     killed[kind] += 1
                     # More of the same attempt may die with it: one attempt, one charge.
-                    for victim in choose.sample(sorted(victims), min(len(victims), choose.choice([0, 0, 1, 4]))):
+                    for victim in choose.sample(
+                        sorted(victims), min(len(victims), choose.choice([0, 0, 1, 4]))
+                    ):
                         killed[kind] += kill_process(victim)
                     gang_hit_at = trace.best()
             if choose.random() < 0.7:
@@ -119,8 +139,21 @@ class Storm(unittest.TestCase):
         with WithDisk(nodes=2, devices=32) as cluster:
             began = time.monotonic()
             trace = Trace(cluster, "storm")
-            saving = ["--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", INTERVAL, "--shard-bytes", 256]
-            job = cluster.submit(cluster.stub("storm", *trace.until_ended(), "--step-ms", 12, *saving, "--trace", trace.path))
+            saving = [
+                "--save",
+                "${save.dir}",
+                "--load",
+                "${resume.dir}",
+                "--save-interval",
+                INTERVAL,
+                "--shard-bytes",
+                256,
+            ]
+            job = cluster.submit(
+                cluster.stub(
+                    "storm", *trace.until_ended(), "--step-ms", 12, *saving, "--trace", trace.path
+                )
+            )
             trace.wait(job, 1)
             killed = self.storm(cluster, job, trace, choose)
             stormed = time.monotonic() - began
@@ -135,16 +168,31 @@ class Storm(unittest.TestCase):
             self.assertEqual(shown["phase"], "succeeded")
 
             undisturbed = Trace(cluster, "undisturbed")
-            cluster.wait(cluster.submit(cluster.stub("undisturbed", "--steps", steps, "--trace", undisturbed.path)), LONG)
+            cluster.wait(
+                cluster.submit(
+                    cluster.stub("undisturbed", "--steps", steps, "--trace", undisturbed.path)
+                ),
+                LONG,
+            )
             expected = undisturbed.losses()
             self.assertEqual(sorted(expected), list(range(1, steps + 1)))
             self.assertEqual(len(undisturbed.ranks()), 64)
             self.assertEqual(trace.losses(), expected)
-            self.assertGreaterEqual(min(killed[kind] for kind in ("rank", "worker", "agent", "controller")), KILLS // 20, killed)
+            self.assertGreaterEqual(
+                min(killed[kind] for kind in ("rank", "worker", "agent", "controller")),
+                KILLS // 20,
+                killed,
+            )
             if cluster.disk is None:
-                self.skipTest("all but the faults of a disk: this machine lets us have no disk of our own")
+                self.skipTest(
+                    "all but the faults of a disk: this machine lets us have no disk of our own"
+                )
             self.assertEqual(killed["disk"], 3)
 
 
 if __name__ == "__main__":
-    namespaces.main(("ip", "mkfs.ext4", "e2fsck"), "truncate -s 8M /run/i && mkfs.ext4 -q /run/i && mkdir /run/d && mount -o loop /run/i /run/d", needed=False)
+    namespaces.main(
+        ("ip", "mkfs.ext4", "e2fsck"),
+        "truncate -s 8M /run/i && mkfs.ext4 -q /run/i && mkdir /run/d && mount -o loop /run/i /run/d",
+        needed=False,
+    )

@@ -25,7 +25,9 @@ import tempfile
 import time
 import unittest
 
-TRAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../deploy/samples/tiny-gpt/train.py")
+TRAIN = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "../../deploy/samples/tiny-gpt/train.py"
+)
 TEXT = "/usr/share/common-licenses/GPL-3"
 TRACKER = "latest_checkpointed_iteration.txt"
 
@@ -35,7 +37,9 @@ MODEL = f"--layers 1 --width 16 --heads 2 --sequence {SEQUENCE} --batch-size {BA
 STEPS_LONG, STEPS_SHORT, INTERVAL = 36, 12, 5
 
 START = 120.0  # s; only a bound: four imports of torch on two busy cores
-LEAVE = 20.0  # s; only a bound: after a rank's death the others go by themselves, far below --timeout
+LEAVE = (
+    20.0  # s; only a bound: after a rank's death the others go by themselves, far below --timeout
+)
 
 
 class Gang:
@@ -78,7 +82,11 @@ class Gang:
         env.update(self._env)
         command = ["/usr/bin/python3", "-u", TRAIN, *self._args]
         return subprocess.Popen(
-            command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
 
     def __exit__(self, *_):
@@ -95,9 +103,13 @@ class Gang:
 
     def wait_for(self, rank, text, within=START):
         """Returns as soon as that rank has printed the text."""
-        self._read(lambda: text.encode() in self.output[rank], within, f"rank {rank} to print '{text}'")
+        self._read(
+            lambda: text.encode() in self.output[rank], within, f"rank {rank} to print '{text}'"
+        )
         if text.encode() not in self.output[rank]:
-            raise AssertionError(f"every rank ended and rank {rank} never printed '{text}'\n{self.shown()}")
+            raise AssertionError(
+                f"every rank ended and rank {rank} never printed '{text}'\n{self.shown()}"
+            )
 
     def wait(self, within=START):
         """Waits for the end of every rank; returns their exit codes."""
@@ -155,14 +167,25 @@ class TinyGptTest(unittest.TestCase):
 
     @classmethod
     def args(cls, steps, losses, *more):
-        base = ["--data", cls.data, "--steps", steps, "--save-interval", INTERVAL, "--log-interval", 1]
+        base = [
+            "--data",
+            cls.data,
+            "--steps",
+            steps,
+            "--save-interval",
+            INTERVAL,
+            "--log-interval",
+            1,
+        ]
         return [*base, "--timeout", 100, "--loss-hex", losses, *MODEL, *more]
 
     @classmethod
     def whole_run(cls, world_size, steps, name):
         """An uninterrupted first start (an empty --load); returns {step: loss}."""
         losses = cls.path(name + ".hex")
-        with Gang(world_size, cls.args(steps, losses, "--save", cls.path(name), "--load", "")) as gang:
+        with Gang(
+            world_size, cls.args(steps, losses, "--save", cls.path(name), "--load", "")
+        ) as gang:
             codes = gang.wait()
             if any(codes):
                 raise AssertionError(f"exit codes {codes}\n{gang.shown()}")
@@ -194,16 +217,26 @@ class TinyGptTest(unittest.TestCase):
         save = self.path("short")
         first = self.whole_output[0].decode()
         for iteration in (5, 10, 12):  # 12: the last step, though it is not on the interval
-            self.assertIn(f"\nsaving checkpoint at iteration {iteration:7d} to {save} in torch format\n", first)
-            self.assertIn(f"\n  successfully saved checkpoint from iteration {iteration:7d} to {save}\n", first)
+            self.assertIn(
+                f"\nsaving checkpoint at iteration {iteration:7d} to {save} in torch format\n",
+                first,
+            )
+            self.assertIn(
+                f"\n  successfully saved checkpoint from iteration {iteration:7d} to {save}\n",
+                first,
+            )
             self.assertTrue(os.path.isfile(checkpoint_file(save, iteration)))
-        self.assertRegex(first, r"(?m)^\[before the start of training step\] datetime: [-0-9]{10} [:0-9]{8} $")
+        self.assertRegex(
+            first, r"(?m)^\[before the start of training step\] datetime: [-0-9]{10} [:0-9]{8} $"
+        )
         self.assertRegex(first, r"(?m)^\[after training is done\] datetime: [-0-9]{10} [:0-9]{8} $")
         self.assertNotIn(" iteration        1/", first)  # that line is the last rank's
         with open(os.path.join(save, TRACKER), "rb") as tracker:
             self.assertEqual(tracker.read(), b"12")
 
-        lines = [line for line in self.whole_output[1].decode().splitlines() if " iteration " in line]
+        lines = [
+            line for line in self.whole_output[1].decode().splitlines() if " iteration " in line
+        ]
         self.assertEqual(len(lines), STEPS_SHORT)
         for step, line in enumerate(lines, 1):
             self.assertRegex(
@@ -231,7 +264,9 @@ class TinyGptTest(unittest.TestCase):
             losses = self.path(f"broken-{attempt}.hex")
             # slowly, so that the kill comes before the next save even where this process has to wait for a core
             delay = 0.1 if step is not None else 0.0
-            args = self.args(STEPS_LONG, losses, "--save", save, "--load", save, "--step-delay", delay)
+            args = self.args(
+                STEPS_LONG, losses, "--save", save, "--load", save, "--step-delay", delay
+            )
             with Gang(4, args) as gang:
                 if step is None:
                     self.assertEqual(gang.wait(), [0, 0, 0, 0], gang.shown())
@@ -250,10 +285,15 @@ class TinyGptTest(unittest.TestCase):
                 self.assertIn("WARNING: could not find the metadata file", text)
             else:
                 self.assertIn(f" loading checkpoint from {save} at iteration {start}\n", text)
-                self.assertIn(f"  successfully loaded checkpoint from {save} at iteration {start}\n", text)
+                self.assertIn(
+                    f"  successfully loaded checkpoint from {save} at iteration {start}\n", text
+                )
                 self.assertGreaterEqual(start, list(killed_at)[attempt - 1] // INTERVAL * INTERVAL)
             losses_seen = read_losses(losses)
-            self.assertEqual([step for step, _ in losses_seen], list(range(start + 1, start + 1 + len(losses_seen))))
+            self.assertEqual(
+                [step for step, _ in losses_seen],
+                list(range(start + 1, start + 1 + len(losses_seen))),
+            )
             seen.append((start, losses_seen))
             start = tracked(save)
 
@@ -261,11 +301,18 @@ class TinyGptTest(unittest.TestCase):
         self.assertEqual({step for _, part in seen for step, _ in part}, set(self.long))
         for attempt, (start, part) in enumerate(seen):
             for step, loss in part:
-                self.assertEqual(loss, self.long[step], f"step {step}, attempt {attempt} resumed at {start}")
+                self.assertEqual(
+                    loss, self.long[step], f"step {step}, attempt {attempt} resumed at {start}"
+                )
 
         edges = [edge * SAMPLES // BATCH + 1 for edge in (1, 2)]
-        self.assertTrue(any(start < edges[0] <= part[-1][0] for start, part in seen[1:]), "no resume before an edge")
-        self.assertTrue(any(edges[0] < start < edges[1] for start, _ in seen), "no resume in the second epoch")
+        self.assertTrue(
+            any(start < edges[0] <= part[-1][0] for start, part in seen[1:]),
+            "no resume before an edge",
+        )
+        self.assertTrue(
+            any(edges[0] < start < edges[1] for start, _ in seen), "no resume in the second epoch"
+        )
 
     def test_a_torn_save_is_not_used_and_is_overwritten(self):
         directory = self.resumable("torn")
@@ -292,21 +339,30 @@ class TinyGptTest(unittest.TestCase):
         with Gang(2, self.args(STEPS_SHORT, losses, "--load", directory)) as gang:
             self.assertEqual(gang.wait(), [1, 1], gang.shown())
             for rank in range(2):
-                self.assertIn(f"RuntimeError: loading a checkpoint on rank {rank}: ", gang.text(rank))
+                self.assertIn(
+                    f"RuntimeError: loading a checkpoint on rank {rank}: ", gang.text(rank)
+                )
         self.assertFalse(os.path.exists(losses))
 
     def test_finetuning_without_weights_fails_on_every_rank(self):
         losses = self.path("random.hex")
-        with Gang(2, self.args(STEPS_SHORT, losses, "--load", self.path("nothing"), "--finetune")) as gang:
+        with Gang(
+            2, self.args(STEPS_SHORT, losses, "--load", self.path("nothing"), "--finetune")
+        ) as gang:
             self.assertEqual(gang.wait(), [1, 1], gang.shown())
             for rank in range(2):
-                self.assertIn("FileNotFoundError: --finetune: there is no checkpoint in --load ", gang.text(rank))
+                self.assertIn(
+                    "FileNotFoundError: --finetune: there is no checkpoint in --load ",
+                    gang.text(rank),
+                )
         self.assertFalse(os.path.exists(losses))
 
     # ---- each part of the state matters
 
     def test_without_the_adam_moments_the_second_step_differs(self):
-        self.check_omitted("adam", first_differs=7)  # the weights are the old ones, so the first loss is too
+        self.check_omitted(
+            "adam", first_differs=7
+        )  # the weights are the old ones, so the first loss is too
 
     def test_without_the_schedule_the_second_step_differs(self):
         self.check_omitted("schedule", first_differs=7)

@@ -20,7 +20,16 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cluster import SLOW, Cluster, Trace, binary  # noqa: E402
 
 STEPS, INTERVAL, STEP_MS = 200 * SLOW, 20, 20
-SAVING = ("--save", "${save.dir}", "--load", "${resume.dir}", "--save-interval", INTERVAL, "--step-ms", STEP_MS)
+SAVING = (
+    "--save",
+    "${save.dir}",
+    "--load",
+    "${resume.dir}",
+    "--save-interval",
+    INTERVAL,
+    "--step-ms",
+    STEP_MS,
+)
 
 
 def shards(path):
@@ -42,7 +51,12 @@ def removed(path):
 class TornCheckpoint(unittest.TestCase):
     def begin(self, cluster, name, **where):
         trace = Trace(cluster, name)
-        return cluster.submit(cluster.stub(name, "--steps", STEPS, *SAVING, "--trace", trace.path, **where)), trace
+        return (
+            cluster.submit(
+                cluster.stub(name, "--steps", STEPS, *SAVING, "--trace", trace.path, **where)
+            ),
+            trace,
+        )
 
     def saved(self, cluster, job, trace, count):
         """Until muster knows so many whole ones; then no rank moves. Their paths, oldest first."""
@@ -59,7 +73,11 @@ class TornCheckpoint(unittest.TestCase):
     def spoil(self, path, oldest, how):
         """Every one that is newer, the one too that muster may have come to know since."""
         save = os.path.dirname(path)
-        torn = [name for name in os.listdir(save) if name.startswith("iter_") and name > os.path.basename(oldest)]
+        torn = [
+            name
+            for name in os.listdir(save)
+            if name.startswith("iter_") and name > os.path.basename(oldest)
+        ]
         for name in torn:
             how(os.path.join(save, name))
         self.assertTrue(torn)
@@ -83,12 +101,21 @@ class TornCheckpoint(unittest.TestCase):
         self.assertIn(f"the job goes on from step {oldest} of attempt 1", aside[-1])
         last = shown["attempts"][-1]
         self.assertEqual(int(last["resume"]["step"]), oldest, story)
-        self.assertEqual(int(last["number"]), 2 + len(aside), "one start a torn checkpoint\n" + story)
+        self.assertEqual(
+            int(last["number"]), 2 + len(aside), "one start a torn checkpoint\n" + story
+        )
         for attempt in shown["attempts"][1:-1]:
             self.assertEqual(attempt["verdict"]["class"], "launch", story)
             self.assertFalse(attempt["verdict"].get("node"), "no node is blamed\n" + story)
             self.assertIn("is torn: node", attempt["verdict"]["reason"].replace("nodes", "node"))
-        self.assertNotIn("(quarantined)", "".join(line for line in cluster.output("ckpt", "ls", job).splitlines(True) if line.startswith(f"{oldest} ")))
+        self.assertNotIn(
+            "(quarantined)",
+            "".join(
+                line
+                for line in cluster.output("ckpt", "ls", job).splitlines(True)
+                if line.startswith(f"{oldest} ")
+            ),
+        )
         self.assertIn("(quarantined)", cluster.output("ckpt", "ls", job))
         trace.losses()  # every attempt agrees on every step: from another state it would not
 
@@ -122,8 +149,12 @@ class TornCheckpoint(unittest.TestCase):
             cluster.jobs.append(again)
             cluster.muster("wait", again)
             shown = cluster.show(again)
-            self.assertEqual((shown["phase"], shown["attempt"]), ("failed", 1), cluster.story(again))
-            self.assertIn(f"start.from: the checkpoint of step {step} in '", shown["verdict"]["reason"])
+            self.assertEqual(
+                (shown["phase"], shown["attempt"]), ("failed", 1), cluster.story(again)
+            )
+            self.assertIn(
+                f"start.from: the checkpoint of step {step} in '", shown["verdict"]["reason"]
+            )
 
     def test_records_that_the_journal_has_lost(self):
         with Cluster(nodes=1, devices=2) as cluster:
@@ -132,9 +163,16 @@ class TornCheckpoint(unittest.TestCase):
             trace.wait(job, 1)
             cluster.kill("controller")
             shutil.copytree(state, copy)
-            has = subprocess.run([binary("muster-controller"), "--dump", copy], capture_output=True, text=True, check=True).stdout
+            has = subprocess.run(
+                [binary("muster-controller"), "--dump", copy],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
             self.assertIn(job, has)
-            self.assertNotIn("/checkpoints/attempt-1/iter_", has, "the copy was taken behind a checkpoint")
+            self.assertNotIn(
+                "/checkpoints/attempt-1/iter_", has, "the copy was taken behind a checkpoint"
+            )
             cluster.start("controller")
             paths, ranks = self.saved(cluster, job, trace, 2)
             self.kill(ranks)
@@ -147,9 +185,13 @@ class TornCheckpoint(unittest.TestCase):
             cluster.controller("--accept-loss")
             cluster.wait(job)
             story = cluster.story(job)
-            self.assertEqual([entry.step for entry in trace.read()].count(1), 1, "it was begun anew\n" + story)
+            self.assertEqual(
+                [entry.step for entry in trace.read()].count(1), 1, "it was begun anew\n" + story
+            )
             last = cluster.show(job)["attempts"][-1]
-            self.assertGreaterEqual(int(last["resume"]["step"]), int(paths[-1].rpartition("_")[2]), story)
+            self.assertGreaterEqual(
+                int(last["resume"]["step"]), int(paths[-1].rpartition("_")[2]), story
+            )
             trace.losses()
 
 

@@ -28,7 +28,11 @@ class Shape(unittest.TestCase):
         path.write_text(text)
 
     def run_shape(self, *options):
-        done = subprocess.run([sys.executable, "-B", str(SHAPE), *options, str(self.root)], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-B", str(SHAPE), *options, str(self.root)],
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
@@ -39,28 +43,56 @@ class Shape(unittest.TestCase):
         self.write("common/base/a.cc", text)
         facts = self.facts()
         self.assertEqual(facts["files_not_followed"], [])
-        return [(f["name"], f["line"], f["lines"]) for f in facts["functions_over_60_lines"]["product"]]
+        return [
+            (f["name"], f["line"], f["lines"]) for f in facts["functions_over_60_lines"]["product"]
+        ]
 
     def test_61_lines_are_over_60_and_60_are_not(self):
-        text = "namespace muster {\n" + function("int longer(int count)", 61) + function("int shorter(int count)", 60) + "}\n"
+        text = (
+            "namespace muster {\n"
+            + function("int longer(int count)", 61)
+            + function("int shorter(int count)", 60)
+            + "}\n"
+        )
         self.assertEqual(self.long_functions(text), [("longer", 2, 61)])
 
     def test_braces_in_literals_and_comments_are_no_braces(self):
-        odd = ('int odd(int count) {\n  f("}", \'}\', \'\\\'\', "\\"}", 1\'000);  // }\n  /* } */\n'
-               '  f(R"(}")", R"x(}})" )x");\n' + "  ++count;\n" * 56 + "}\n")
+        odd = (
+            "int odd(int count) {\n  f(\"}\", '}', '\\'', \"\\\"}\", 1'000);  // }\n  /* } */\n"
+            '  f(R"(}")", R"x(}})" )x");\n' + "  ++count;\n" * 56 + "}\n"
+        )
         self.assertEqual(odd.count("\n"), 61)
-        self.assertEqual(self.long_functions(odd + function("int after(int count)", 60)), [("odd", 1, 61)])
+        self.assertEqual(
+            self.long_functions(odd + function("int after(int count)", 60)), [("odd", 1, 61)]
+        )
 
     def test_a_lambda_counts_to_its_function_and_a_class_is_none(self):
         inside = "int outer(int count) {\n  auto f = [&] {\n" + "    ++count;\n" * 57 + "  };\n}\n"
         self.assertEqual(inside.count("\n"), 61)
-        classes = "struct Big {\n" + "  int a{1};\n" * 70 + function("  Big() : x_{1}, y_(2)", 62) + "};\n"
-        self.assertEqual(self.long_functions(classes + inside), [("Big::Big", 72, 62), ("outer", 135, 61)])
+        classes = (
+            "struct Big {\n"
+            + "  int a{1};\n" * 70
+            + function("  Big() : x_{1}, y_(2)", 62)
+            + "};\n"
+        )
+        self.assertEqual(
+            self.long_functions(classes + inside), [("Big::Big", 72, 62), ("outer", 135, 61)]
+        )
 
     def test_tables_enums_and_operators(self):
-        text = ("enum class Kind {\n" + "  A,\n" * 70 + "};\nconstexpr Row kRows[] = {\n" + "  {1, 2},\n" * 70 + "};\n"
-                + function("template <class T>\nbool operator<(const T& a, T b = {})", 60)
-                + "#ifdef X\n" + function("int one(int a)", 3) + "#else\n" + function("int one(int b)", 3) + "#endif\n")
+        text = (
+            "enum class Kind {\n"
+            + "  A,\n" * 70
+            + "};\nconstexpr Row kRows[] = {\n"
+            + "  {1, 2},\n" * 70
+            + "};\n"
+            + function("template <class T>\nbool operator<(const T& a, T b = {})", 60)
+            + "#ifdef X\n"
+            + function("int one(int a)", 3)
+            + "#else\n"
+            + function("int one(int b)", 3)
+            + "#endif\n"
+        )
         self.assertEqual(self.long_functions(text), [("operator<", 145, 61)])
 
     def test_lines_by_folder(self):
@@ -71,8 +103,13 @@ class Shape(unittest.TestCase):
         self.write("tests/golden/a.txt", "x\nx\n")
         facts = self.facts()
         self.assertEqual(facts["width"], 40)
-        self.assertEqual(facts["product"], [{"folder": "agent/core", "files": 2, "lines": 6, "longer": 1, "lines_at_width": 7}])
-        self.assertEqual([(row["folder"], row["lines"]) for row in facts["tests"]], [("tests/unit", 1)])
+        self.assertEqual(
+            facts["product"],
+            [{"folder": "agent/core", "files": 2, "lines": 6, "longer": 1, "lines_at_width": 7}],
+        )
+        self.assertEqual(
+            [(row["folder"], row["lines"]) for row in facts["tests"]], [("tests/unit", 1)]
+        )
         self.assertEqual(facts["test_data"], [{"folder": "tests/golden", "files": 1, "lines": 2}])
         self.assertEqual(self.facts("--width", "80")["product"][0]["longer"], 0)
 
@@ -84,13 +121,18 @@ class Shape(unittest.TestCase):
         self.assertEqual(facts["sources_without_header"], ["worker/source.cc"])
 
     def test_names(self):
-        self.write("common/engine/a.cc", '// torch: see "torch"\nif (engine == "megatron") torchrun();\n')
+        self.write(
+            "common/engine/a.cc", '// torch: see "torch"\nif (engine == "megatron") torchrun();\n'
+        )
         self.write("common/engine/torch/torch.cc", "spec.orphan_grace();\n")
         self.write("controller/core/b.cc", "body.rank_exited(); CheckRankExited(); MASTER_PORT;\n")
         facts = self.facts()
         self.assertEqual(facts["engines"]["megatron"]["code"], ["common/engine/a.cc"])
         self.assertEqual(facts["engines"]["torch"]["code"], ["common/engine/torch/torch.cc"])
-        self.assertEqual(facts["engines"]["torch"]["anywhere"], ["common/engine/a.cc", "common/engine/torch/torch.cc"])
+        self.assertEqual(
+            facts["engines"]["torch"]["anywhere"],
+            ["common/engine/a.cc", "common/engine/torch/torch.cc"],
+        )
         self.assertEqual(facts["keys"]["orphan_grace"]["code"], ["common/engine/torch/torch.cc"])
         self.assertEqual(facts["keys"]["master_port"]["code"], [])
         self.assertEqual(facts["facts"]["RankExited"]["code"], ["controller/core/b.cc"])

@@ -21,7 +21,9 @@ import subprocess
 import sys
 import tokenize
 
-ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]).resolve()
+ROOT = pathlib.Path(
+    sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
+).resolve()
 ROOMS = ("common", "controller", "agent", "worker", "client")
 problems = []
 
@@ -33,10 +35,19 @@ def problem(path, line, rule, message):
 def tracked():
     """Files of the checkout: what git tracks or would track; without git, all but build folders."""
     try:
-        out = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(
+            ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         names = out.splitlines()
     except (OSError, subprocess.CalledProcessError):
-        names = [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file() and "build" not in p.relative_to(ROOT).parts[:1]]
+        names = [
+            str(p.relative_to(ROOT))
+            for p in ROOT.rglob("*")
+            if p.is_file() and "build" not in p.relative_to(ROOT).parts[:1]
+        ]
     return [ROOT / name for name in names if (ROOT / name).is_file()]
 
 
@@ -46,7 +57,10 @@ PRODUCT = [p for p in SOURCES if p.relative_to(ROOT).parts[0] in ROOMS]
 
 # --- layers ---------------------------------------------------------------------------------------------------------
 KEYWORDS = ("DEPS", "PCH", "ALONE", "ROOMS")
-arrows, folders_of = {}, {}  # of a folder: targets and folders that it names; of a target: its folders
+arrows, folders_of = (
+    {},
+    {},
+)  # of a folder: targets and folders that it names; of a target: its folders
 
 
 def by_keyword(text):
@@ -91,7 +105,12 @@ def reach(folder, seen=None):
 allowed = {folder: reach(folder) | {folder} for folder in arrows}
 for folder in arrows:
     if folder in reach(folder):
-        problem(ROOT / folder / "CMakeLists.txt", 1, "layers", f"'{folder}' depends on itself in a cycle")
+        problem(
+            ROOT / folder / "CMakeLists.txt",
+            1,
+            "layers",
+            f"'{folder}' depends on itself in a cycle",
+        )
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')
 for path in PRODUCT:
@@ -105,20 +124,47 @@ for path in PRODUCT:
         if room in ROOMS:
             other = str(pathlib.PurePosixPath(target).parent)
             if other not in allowed.get(folder, set()):
-                problem(path, number, "layers", f"'{folder}' has no arrow (DEPS, ROOMS) to '{other}'")
+                problem(
+                    path, number, "layers", f"'{folder}' has no arrow (DEPS, ROOMS) to '{other}'"
+                )
         elif target.startswith("tests/"):
             problem(path, number, "layers", "the product never includes a test")
 
 # Rooms that must not know each other, whatever CMake says.
-for one, other in (("controller", "agent"), ("agent", "worker"), ("agent", "controller"), ("worker", "agent"), ("client", "agent"), ("client", "controller"), ("common", "controller"), ("common", "agent")):
+for one, other in (
+    ("controller", "agent"),
+    ("agent", "worker"),
+    ("agent", "controller"),
+    ("worker", "agent"),
+    ("client", "agent"),
+    ("client", "controller"),
+    ("common", "controller"),
+    ("common", "agent"),
+):
     for folder, seen in allowed.items():
         if folder.split("/")[0] == one and any(s.split("/")[0] == other for s in seen):
-            problem(ROOT / folder / "CMakeLists.txt", 1, "layers", f"'{one}' must not depend on '{other}'")
+            problem(
+                ROOT / folder / "CMakeLists.txt",
+                1,
+                "layers",
+                f"'{one}' must not depend on '{other}'",
+            )
 
 # --- pure -----------------------------------------------------------------------------------------------------------
-PURE = ("controller/core", "agent/core", "common/engine", "common/compat/launcher", "common/compat/shell", "common/text")  # with all below them
-IMPURE = re.compile(r"boost|grpc|yaml-cpp|spdlog|sqlite|<(fstream|iostream|filesystem|thread|mutex|random|future|condition_variable|unistd\.h|sys/|fcntl\.h|time\.h|ctime)")
-IMPURE_CALL = re.compile(r"\b(system_clock::now|steady_clock::now|getenv|system_clock\(\)|std::rand|random_device|clock_gettime|::open\(|fopen|printf)\b")
+PURE = (
+    "controller/core",
+    "agent/core",
+    "common/engine",
+    "common/compat/launcher",
+    "common/compat/shell",
+    "common/text",
+)  # with all below them
+IMPURE = re.compile(
+    r"boost|grpc|yaml-cpp|spdlog|sqlite|<(fstream|iostream|filesystem|thread|mutex|random|future|condition_variable|unistd\.h|sys/|fcntl\.h|time\.h|ctime)"
+)
+IMPURE_CALL = re.compile(
+    r"\b(system_clock::now|steady_clock::now|getenv|system_clock\(\)|std::rand|random_device|clock_gettime|::open\(|fopen|printf)\b"
+)
 for path in PRODUCT:
     if not str(path.relative_to(ROOT)).startswith(tuple(folder + "/" for folder in PURE)):
         continue
@@ -130,15 +176,46 @@ for path in PRODUCT:
 
 # --- banned ---------------------------------------------------------------------------------------------------------
 BANNED = [
-    (re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\s*\("), "wait for an event with a deadline (pidfd, epoll, timer)", ("tests/bench/",)),  # a benchmark polls what it measures
-    (re.compile(r"(?<![\w.>:])(::)?v?fork\s*\("), "daemons posix_spawn (common/process/spawn.h): gRPC must not be forked without exec", ("worker/", "tests/unit/journal/crash", "tests/unit/process/stranger")),
+    (
+        re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep)\s*\("),
+        "wait for an event with a deadline (pidfd, epoll, timer)",
+        ("tests/bench/",),
+    ),  # a benchmark polls what it measures
+    (
+        re.compile(r"(?<![\w.>:])(::)?v?fork\s*\("),
+        "daemons posix_spawn (common/process/spawn.h): gRPC must not be forked without exec",
+        ("worker/", "tests/unit/journal/crash", "tests/unit/process/stranger"),
+    ),
     (re.compile(r"(?<![\w.>:])(std::)?system\s*\("), "posix_spawn with an argv: no shell", ()),
     (re.compile(r"\b(sprintf|strcpy|strcat|gets)\s*\("), "fmt, std::string", ()),
     (re.compile(r"(?<![\w.>:])(std::)?rand\s*\("), "std::mt19937 with a named seed", ()),
     (re.compile(r"\bstd::endl\b"), "'\\n'", ()),
-    (re.compile(r"(?<![\w.>:])::kill\s*\(\s*[a-z_]*pid"), "a pidfd whose start time was checked (common/process/pidfd.h)", ("worker/", "common/process/", "tests/")),
+    (
+        re.compile(r"(?<![\w.>:])::kill\s*\(\s*[a-z_]*pid"),
+        "a pidfd whose start time was checked (common/process/pidfd.h)",
+        ("worker/", "common/process/", "tests/"),
+    ),
     (re.compile(r"\busing namespace std\s*;"), "names spelled out", ()),
-    (re.compile(r"\bdefault\s*:"), "switch without default: a new kind must break the build where it is to be handled", ("tests/", "client/", "common/spec/", "worker/", "common/io", "common/process", "common/rpc", "common/engine", "common/text", "agent/logs", "agent/saves", "agent/launch", "controller/logs", "controller/journal")),
+    (
+        re.compile(r"\bdefault\s*:"),
+        "switch without default: a new kind must break the build where it is to be handled",
+        (
+            "tests/",
+            "client/",
+            "common/spec/",
+            "worker/",
+            "common/io",
+            "common/process",
+            "common/rpc",
+            "common/engine",
+            "common/text",
+            "agent/logs",
+            "agent/saves",
+            "agent/launch",
+            "controller/logs",
+            "controller/journal",
+        ),
+    ),
 ]
 for path in SOURCES:
     name = str(path.relative_to(ROOT))
@@ -148,7 +225,12 @@ for path in SOURCES:
             continue
         for pattern, instead, where in BANNED:
             if pattern.search(code) and not any(name.startswith(prefix) for prefix in where):
-                problem(path, number, "banned", f"'{pattern.search(code).group(0).strip()}': use {instead}")
+                problem(
+                    path,
+                    number,
+                    "banned",
+                    f"'{pattern.search(code).group(0).strip()}': use {instead}",
+                )
 
 # --- headers --------------------------------------------------------------------------------------------------------
 for path in PRODUCT:
@@ -164,9 +246,16 @@ for path in SOURCES:
     header = path.with_suffix(".h")
     if path.suffix != ".cc" or not header.is_file():
         continue
-    first = next((m for m in map(INCLUDE.match, path.read_text(errors="replace").splitlines()) if m), None)
+    first = next(
+        (m for m in map(INCLUDE.match, path.read_text(errors="replace").splitlines()) if m), None
+    )
     if first is None or first[2] != str(header.relative_to(ROOT)):
-        problem(path, 1, "headers", f"'{header.relative_to(ROOT)}' is its first include, so that the header stands by itself")
+        problem(
+            path,
+            1,
+            "headers",
+            f"'{header.relative_to(ROOT)}' is its first include, so that the header stands by itself",
+        )
 
 # --- columns --------------------------------------------------------------------------------------------------------
 WIDTH = int(re.search(r"^ColumnLimit: (\d+)$", (ROOT / ".clang-format").read_text(), re.M)[1])
@@ -175,17 +264,28 @@ for path in SOURCES + [p for p in FILES if p.suffix == ".proto"]:
     text = path.read_text(errors="replace")
     wide = set()
     for match in WIDE.finditer(text):
-        wide |= set(range(text.count("\n", 0, match.start()) + 1, text.count("\n", 0, match.end()) + 2))
+        wide |= set(
+            range(text.count("\n", 0, match.start()) + 1, text.count("\n", 0, match.end()) + 2)
+        )
     for number, line in enumerate(text.splitlines(), 1):
         if len(line) > WIDTH and number not in wide:
-            problem(path, number, "columns", f"{len(line)} columns, {WIDTH} are allowed (clang-format-19 -i; prose in comments by hand)")
+            problem(
+                path,
+                number,
+                "columns",
+                f"{len(line)} columns, {WIDTH} are allowed (clang-format-19 -i; prose in comments by hand)",
+            )
 
 # --- words and paths ------------------------------------------------------------------------------------------------
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented|unimplemented")
 # The checkout's own place (wherever it is now), and root's home.
 MACHINE = re.compile("|".join([re.escape(str(ROOT)) + "/", "/root/"]))
 for path in FILES:
-    if path.suffix not in (".h", ".cc", ".py", ".md", ".sh", ".yaml", ".txt", ".cmake", ".proto", ".json", "") or path == pathlib.Path(__file__).resolve():
+    if (
+        path.suffix
+        not in (".h", ".cc", ".py", ".md", ".sh", ".yaml", ".txt", ".cmake", ".proto", ".json", "")
+        or path == pathlib.Path(__file__).resolve()
+    ):
         continue
     try:
         text = path.read_text()
@@ -198,15 +298,38 @@ for path in FILES:
             problem(path, number, "paths", "a path of one machine")
 
 # --- glossary -------------------------------------------------------------------------------------------------------
-ANYWHERE = {"spokesman": "reporting rank", "spokesmen": "reporting ranks", "companion": "auxiliary process", "cookie": "process tag", "bell": "wake FIFO",
-            "pulse": "heartbeat", "hush": "suppress", "circle": "reachable set, cycle"}
-IN_NAMES = {"told": "reported, notified", "said": "output, reported", "look": "scan (files), probe (devices), check", "held": "reserved, owned",
-            "beside": "the relation that is meant", "bring": "fetch", "minds": "respects"}
-OTHERS = ("tests/fixtures/", "tests/dumps/", "tests/unit/patch/cases.txt", "tests/unit/import/")  # words of other people's programs
+ANYWHERE = {
+    "spokesman": "reporting rank",
+    "spokesmen": "reporting ranks",
+    "companion": "auxiliary process",
+    "cookie": "process tag",
+    "bell": "wake FIFO",
+    "pulse": "heartbeat",
+    "hush": "suppress",
+    "circle": "reachable set, cycle",
+}
+IN_NAMES = {
+    "told": "reported, notified",
+    "said": "output, reported",
+    "look": "scan (files), probe (devices), check",
+    "held": "reserved, owned",
+    "beside": "the relation that is meant",
+    "bring": "fetch",
+    "minds": "respects",
+}
+OTHERS = (
+    "tests/fixtures/",
+    "tests/dumps/",
+    "tests/unit/patch/cases.txt",
+    "tests/unit/import/",
+)  # words of other people's programs
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 OUR_NAMES = re.compile(r"(?i)mind(formers|speed|spore|cluster|ie)")  # products are called so
-CPP_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|\bR"([^()\\\s]*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|(?<![0-9A-Za-z])\'(?:[^\'\\\n]|\\.)+\'', re.S)
+CPP_TEXT = re.compile(
+    r'//[^\n]*|/\*.*?\*/|\bR"([^()\\\s]*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|(?<![0-9A-Za-z])\'(?:[^\'\\\n]|\\.)+\'',
+    re.S,
+)
 
 
 def blank(text):
@@ -222,7 +345,9 @@ def names_only(path, text):
         if token.type in (tokenize.COMMENT, tokenize.STRING):
             (row, column), (last, end) = token.start, token.end
             for number in range(row, last + 1):
-                begin, until = column if number == row else 0, end if number == last else len(lines[number - 1])
+                begin, until = column if number == row else 0, end if number == last else len(
+                    lines[number - 1]
+                )
                 lines[number - 1][begin:until] = " " * (until - begin)
     return "\n".join("".join(line) for line in lines)
 
@@ -235,7 +360,11 @@ for path in FILES:
         text = path.read_text()
     except UnicodeDecodeError:
         continue
-    code = names_only(path, text).splitlines() if path.suffix in (".h", ".cc", ".proto", ".py") else None
+    code = (
+        names_only(path, text).splitlines()
+        if path.suffix in (".h", ".cc", ".proto", ".py")
+        else None
+    )
     for number, line in enumerate(text.splitlines(), 1):
         if "tidy: allow" in line:
             continue

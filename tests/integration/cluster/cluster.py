@@ -46,9 +46,13 @@ class Cluster:
         self.work = self.path("work")
         os.mkdir(self.work)
         self.endpoint = self.path("endpoint")
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")}
+        self.env = {
+            name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")
+        }
         self.env.pop("XDG_STATE_HOME", None)
-        self.env.update(HOME=self.dir, TERM="dumb", LC_ALL="C.UTF-8", MUSTER_CONTROLLER=self.endpoint)
+        self.env.update(
+            HOME=self.dir, TERM="dumb", LC_ALL="C.UTF-8", MUSTER_CONTROLLER=self.endpoint
+        )
         self.daemons, self.closing, self.jobs = [], [], []
         self._cluster_ids, self._left, self._count, self._ports = set(), [], 0, None
 
@@ -109,7 +113,19 @@ class Cluster:
             self._listening(daemon)
         return daemon
 
-    def agent(self, name, devices=None, state=None, controller=None, args=(), wait=True, env=None, address="127.0.0.1", before=(), probe=False):
+    def agent(
+        self,
+        name,
+        devices=None,
+        state=None,
+        controller=None,
+        args=(),
+        wait=True,
+        env=None,
+        address="127.0.0.1",
+        before=(),
+        probe=False,
+    ):
         """Starts one. `wait`: until its node is registered. `before`: words of a program that starts the agent's. `probe`: it finds its devices itself."""
         args = (*self._agent_args, *args)
         probe = probe or "--devices-from" in args
@@ -118,7 +134,9 @@ class Cluster:
                    "--state-dir", state or self.agent_dir(name), *slots, *(("--address", address) if address else ()), *args]  # fmt: skip
         daemon = self._start(name, command, env)
         if wait:
-            self.wait_event(lambda event: event["type"] == "node-registered" and event["node"] == name)
+            self.wait_event(
+                lambda event: event["type"] == "node-registered" and event["node"] == name
+            )
         return daemon
 
     def port_range(self):
@@ -127,7 +145,11 @@ class Cluster:
 
     def start(self, name, wait=True):
         """The controller, or a node's agent, as `with` starts it. The controller is waited for until it listens."""
-        return self.controller(*self._controller_args, wait=wait) if name == "controller" else self.agent(name, wait=False)
+        return (
+            self.controller(*self._controller_args, wait=wait)
+            if name == "controller"
+            else self.agent(name, wait=False)
+        )
 
     def daemon(self, name):
         """The last one that was started under this name."""
@@ -146,7 +168,9 @@ class Cluster:
         if "MUSTER_LOG_LEVEL" in os.environ:
             kept["MUSTER_LOG_LEVEL"] = os.environ["MUSTER_LOG_LEVEL"]
         os.makedirs(self.path("log"), exist_ok=True)
-        self.daemons.append(Daemon(name, command, {**kept, **(env or {})}, self.path("log", name + ".log")))
+        self.daemons.append(
+            Daemon(name, command, {**kept, **(env or {})}, self.path("log", name + ".log"))
+        )
         return self.daemons[-1]
 
     def _listening(self, daemon):
@@ -155,7 +179,9 @@ class Cluster:
             end = time.monotonic() + DEADLINE
             while not self._read_endpoint():
                 if not daemon.alive() or time.monotonic() > end:
-                    raise AssertionError("the controller does not start\n" + self.log_end("controller"))
+                    raise AssertionError(
+                        "the controller does not start\n" + self.log_end("controller")
+                    )
                 watch.wait(1.0)
         finally:
             watch.close()
@@ -188,7 +214,10 @@ class Cluster:
             return str(error)
 
     def log_ends(self):
-        return "\n".join(self.log_end(os.path.basename(path)[: -len(".log")]) for path in sorted(glob.glob(self.path("log", "*.log"))))
+        return "\n".join(
+            self.log_end(os.path.basename(path)[: -len(".log")])
+            for path in sorted(glob.glob(self.path("log", "*.log")))
+        )
 
     # ---- what a person would type
 
@@ -210,7 +239,13 @@ class Cluster:
 
     def popen(self, *args, **options):
         """A command that is not waited for: a Popen with text pipes."""
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **options}
+        pipes = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+            **options,
+        }
         return subprocess.Popen(self.command(*args), env=self.env, cwd=self.dir, **pipes)
 
     def spec(self, text, name=None):
@@ -224,16 +259,26 @@ class Cluster:
             "name": name,
             "engine": "torch",
             "launch": launch,
-            "resources": {"nodes": nodes or len(self.nodes), "devices": devices or self.devices, "type": "cpu"},
+            "resources": {
+                "nodes": nodes or len(self.nodes),
+                "devices": devices or self.devices,
+                "type": "cpu",
+            },
             "recovery": {"max_restarts": 100000, "orphan_grace": "60s", "stop_grace": "2s"},
         }
 
     def stub(self, name, *args, nodes=None, devices=None):
-        return self.torch_spec(name, {"run": [binary("stub_trainer"), *[str(arg) for arg in args]]}, nodes, devices)
+        return self.torch_spec(
+            name, {"run": [binary("stub_trainer"), *[str(arg) for arg in args]]}, nodes, devices
+        )
 
     def submit(self, spec, *args):
         """The id of a job that was submitted and not waited for. `spec`: the text of a job.yaml, or its values."""
-        path = self.spec(spec) if isinstance(spec, str) else os.path.join(self.work, f"{spec['name']}.yaml")
+        path = (
+            self.spec(spec)
+            if isinstance(spec, str)
+            else os.path.join(self.work, f"{spec['name']}.yaml")
+        )
         if not isinstance(spec, str):
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(spec, file)  # JSON is YAML
@@ -259,7 +304,9 @@ class Cluster:
             done = self.muster("wait", job, "--timeout", f"{int(timeout)}s", within=timeout + 30)
             if done.code != 13 or time.monotonic() > end:
                 break
-            self._listening(self.daemon("controller"))  # one that was started without waiting has no endpoint file yet
+            self._listening(
+                self.daemon("controller")
+            )  # one that was started without waiting has no endpoint file yet
         if done.code != code:
             raise AssertionError(f"job {job}: exit {done.code}, not {code}\n{self.story(job)}")
 
@@ -268,7 +315,15 @@ class Cluster:
 
     def wait_event(self, wanted, target=None, within=DEADLINE):
         """The first event, old or new, that `wanted` says yes to."""
-        process = self.popen("events", *([target] if target else []), "-f", "-o", "jsonl", "--timeout", f"{within:.0f}s")
+        process = self.popen(
+            "events",
+            *([target] if target else []),
+            "-f",
+            "-o",
+            "jsonl",
+            "--timeout",
+            f"{within:.0f}s",
+        )
         seen = []
         try:
             for line in process.stdout:
@@ -279,7 +334,9 @@ class Cluster:
         finally:
             process.kill()
             rest = process.communicate()
-        raise AssertionError(f"events of {target or 'everything'} ended without the one that was waited for: {seen}\n{rest[1]}\n{self.log_ends()}")
+        raise AssertionError(
+            f"events of {target or 'everything'} ended without the one that was waited for: {seen}\n{rest[1]}\n{self.log_ends()}"
+        )
 
     def story(self, job):
         """For a failure's message: what the job did, and what the daemons logged last."""
@@ -291,10 +348,18 @@ class Cluster:
 
     def processes(self):
         """Those that carry this cluster's tag: workers, ranks, and what they started."""
-        return [process for cluster_id in self._cluster_ids for process in carriers(cluster_id + "/")]
+        return [
+            process for cluster_id in self._cluster_ids for process in carriers(cluster_id + "/")
+        ]
 
     def workers(self):
-        found = [p for p in self.processes() if "MUSTER_RANK" not in p.env and p.argv and os.path.basename(p.argv[0]) == "muster-worker"]
+        found = [
+            p
+            for p in self.processes()
+            if "MUSTER_RANK" not in p.env
+            and p.argv
+            and os.path.basename(p.argv[0]) == "muster-worker"
+        ]
         pids = {p.pid for p in found}
         return [p for p in found if p.parent not in pids]  # not a rank between fork and exec
 
@@ -305,13 +370,18 @@ class Cluster:
 
     def ranks(self):
         """Who the ranks are: {rank: (attempt, pid, start time)} of the processes that live now."""
-        return {int(p.env["MUSTER_RANK"]): (int(p.env["MUSTER_ATTEMPT"]), p.pid, p.start) for p in self.rank_processes()}
+        return {
+            int(p.env["MUSTER_RANK"]): (int(p.env["MUSTER_ATTEMPT"]), p.pid, p.start)
+            for p in self.rank_processes()
+        }
 
     # ---- the end
 
     def end_daemons(self):
         """Agents first: what they have to clean up is known to the controller then."""
-        for daemon in sorted(reversed(self.daemons), key=lambda daemon: daemon.name == "controller"):
+        for daemon in sorted(
+            reversed(self.daemons), key=lambda daemon: daemon.name == "controller"
+        ):
             if not daemon.close():
                 self._left.append(f"{daemon.name} does not end by SIGTERM")
         self.daemons.clear()
@@ -328,7 +398,9 @@ class Cluster:
             self._left.append(str(error))
         self.end_daemons()
         for process in self.processes():
-            self._left.append(f"process {process.pid} ({' '.join(process.argv)[:80]}) of {process.env['MUSTER_PROCESS_TAG']}")
+            self._left.append(
+                f"process {process.pid} ({' '.join(process.argv)[:80]}) of {process.env['MUSTER_PROCESS_TAG']}"
+            )
             kill_process(process)
             wait_gone(process)
         for pid, command in processes_of(self.dir):
@@ -340,7 +412,10 @@ class Cluster:
             self._left += ["socket " + line.split()[-1] for line in file if self.dir in line]
         for job in self.jobs:
             for base in ("", "unified/"):
-                self._left += ["control group " + path for path in glob.glob(f"/sys/fs/cgroup/{base}muster-*/*{job}*")]
+                self._left += [
+                    "control group " + path
+                    for path in glob.glob(f"/sys/fs/cgroup/{base}muster-*/*{job}*")
+                ]
         if self._ports is not None:
             self._ports.close()
         if self.keep:

@@ -48,7 +48,12 @@ class Daemon:
 
     def wait_for(self, text, within=DEADLINE):
         """Until its log has the text."""
-        wait_until(lambda: text in self.logged(), self.pid_fd, within, f"{self.name} to log '{text}'\n{self.logged()}")
+        wait_until(
+            lambda: text in self.logged(),
+            self.pid_fd,
+            within,
+            f"{self.name} to log '{text}'\n{self.logged()}",
+        )
 
     def close(self):
         """Ends it. False: SIGTERM did not."""

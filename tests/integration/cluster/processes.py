@@ -44,7 +44,11 @@ def carriers(prefix):
             argv = _read(entry, "cmdline").decode(errors="replace").split("\0")[:-1]
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue  # gone meanwhile, or another user's
-        env = dict(item.decode(errors="replace").split("=", 1) for item in environ.split(b"\0") if b"=" in item)
+        env = dict(
+            item.decode(errors="replace").split("=", 1)
+            for item in environ.split(b"\0")
+            if b"=" in item
+        )
         if env.get("MUSTER_PROCESS_TAG", "").startswith(prefix):
             found.append(Process(int(entry), start, parent, argv, env))
     return found
@@ -64,7 +68,12 @@ def processes_of(directory):
         except OSError:
             continue
         if mark.search(command + b"\0" + environ):
-            found.append((int(entry), command.rstrip(b"\0").replace(b"\0", b" ").decode(errors="replace")[:200]))
+            found.append(
+                (
+                    int(entry),
+                    command.rstrip(b"\0").replace(b"\0", b" ").decode(errors="replace")[:200],
+                )
+            )
     return found
 
 

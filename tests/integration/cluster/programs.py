@@ -13,5 +13,7 @@ DEADLINE = 120.0 * SLOW  # s; only a bound, never a measure
 def binary(name):
     path = os.path.join(BIN, name)
     if not os.access(path, os.X_OK):
-        raise FileNotFoundError(f"'{path}' is not there: build it, or name its folder by MUSTER_BIN")
+        raise FileNotFoundError(
+            f"'{path}' is not there: build it, or name its folder by MUSTER_BIN"
+        )
     return path

@@ -33,7 +33,14 @@ class Trace:
         out = []
         for line in text[: text.rfind("\n") + 1].splitlines():
             fields = line.split()
-            out.append(Entry(int(fields[0]), fields[1], int(fields[2]) if len(fields) > 2 else 0, int(fields[3]) if len(fields) > 3 else 0))
+            out.append(
+                Entry(
+                    int(fields[0]),
+                    fields[1],
+                    int(fields[2]) if len(fields) > 2 else 0,
+                    int(fields[3]) if len(fields) > 3 else 0,
+                )
+            )
         return out
 
     def until_ended(self):
@@ -50,7 +57,10 @@ class Trace:
         return best + 300
 
     def ranks(self):
-        return sorted(int(path.rpartition("-")[2].partition(".")[0]) for path in glob.glob(os.path.join(self.path, "rank-*.trace")))
+        return sorted(
+            int(path.rpartition("-")[2].partition(".")[0])
+            for path in glob.glob(os.path.join(self.path, "rank-*.trace"))
+        )
 
     def best(self, rank=0):
         try:
@@ -76,7 +86,9 @@ class Trace:
                 shown = self.cluster.show(job, check=False)
                 ended = shown is None or shown.get("phase") in ("succeeded", "failed", "cancelled")
                 if time.monotonic() > end or (ended and shown is not None and self.best() < step):
-                    raise AssertionError(f"step {step} was waited for, {self.best()} is the best\n{self.cluster.story(job)}")
+                    raise AssertionError(
+                        f"step {step} was waited for, {self.best()} is the best\n{self.cluster.story(job)}"
+                    )
         return self.best()
 
     def losses(self):
@@ -85,7 +97,9 @@ class Trace:
         for rank in self.ranks():
             for entry in self.read(rank):
                 if out.setdefault(entry.step, entry.loss) != entry.loss:
-                    raise AssertionError(f"step {entry.step}: loss {entry.loss} of rank {rank}, process {entry.pid}; {out[entry.step]} of {where[entry.step]}")
+                    raise AssertionError(
+                        f"step {entry.step}: loss {entry.loss} of rank {rank}, process {entry.pid}; {out[entry.step]} of {where[entry.step]}"
+                    )
                 where.setdefault(entry.step, f"rank {rank}, process {entry.pid}")
         return out
 

@@ -33,7 +33,13 @@ class Directory:
         # A user has few inotify instances (128 by default), and everybody's tests share them: without one, wait() ends early and its caller looks again.
         if self._fd < 0 and ctypes.get_errno() == errno.EMFILE:
             return
-        if self._fd < 0 or _libc.inotify_add_watch(self._fd, os.fsencode(path), _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE) < 0:
+        if (
+            self._fd < 0
+            or _libc.inotify_add_watch(
+                self._fd, os.fsencode(path), _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE
+            )
+            < 0
+        ):
             raise OSError(ctypes.get_errno(), f"watching '{path}'")
 
     def wait(self, seconds):

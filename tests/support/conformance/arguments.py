@@ -26,8 +26,15 @@ class Options:
 
 
 def _refuse(script, flags, text):
-    shown = " ".join(f"[{name}{'' if kind == 'flag' else ' ' + name[2:].replace('-', '_').upper()}]" for name, kind in list(flags.items())[:6])
-    return Ended(2, f"usage: {os.path.basename(script)} [-h] {shown} ...", f"{os.path.basename(script)}: error: {text}")
+    shown = " ".join(
+        f"[{name}{'' if kind == 'flag' else ' ' + name[2:].replace('-', '_').upper()}]"
+        for name, kind in list(flags.items())[:6]
+    )
+    return Ended(
+        2,
+        f"usage: {os.path.basename(script)} [-h] {shown} ...",
+        f"{os.path.basename(script)}: error: {text}",
+    )
 
 
 def _one(name, kind, text):
@@ -46,7 +53,10 @@ def _one(name, kind, text):
     if kind == "bool or str":
         return {"true": True, "false": False}.get(text.lower(), text), None
     if "|" in kind and text not in kind.split("|"):
-        return None, f"argument {name}: invalid choice: {text!r} (choose from {', '.join(repr(word) for word in kind.split('|'))})"
+        return (
+            None,
+            f"argument {name}: invalid choice: {text!r} (choose from {', '.join(repr(word) for word in kind.split('|'))})",
+        )
     return text, None
 
 
@@ -76,16 +86,28 @@ def parse(release, script, argv):
             continue
         many = kind[-1] in "+*"
         taken = [inline] if equals else []
-        while not equals and kind != "flag" and at < len(argv) and not _is_option(argv[at]) and (many or not taken):
+        while (
+            not equals
+            and kind != "flag"
+            and at < len(argv)
+            and not _is_option(argv[at])
+            and (many or not taken)
+        ):
             taken.append(argv[at])
             at += 1
         if kind == "flag":
             if equals:
-                raise _refuse(script, flags, f"argument {name}: ignored explicit argument {inline!r}")
+                raise _refuse(
+                    script, flags, f"argument {name}: ignored explicit argument {inline!r}"
+                )
             values[name] = True
             continue
         if not taken and kind[-1] != "*":
-            raise _refuse(script, flags, f"argument {name}: expected {'at least ' if many else ''}one argument")
+            raise _refuse(
+                script,
+                flags,
+                f"argument {name}: expected {'at least ' if many else ''}one argument",
+            )
         read = []
         for text in taken:
             value, wrong = _one(name, kind.rstrip("+*"), text)
@@ -105,13 +127,17 @@ def _pairs(rules, rest):
     """MindFormers' second reading. A key that no configuration has is taken silently by the engine, and is a fault of whoever passed it."""
     words = [part for word in rest for part in word.split("=")]
     if len(words) % 2:
-        raise engine_error("ValueError", "input arg key-values are not in pair, please check input args. ")
+        raise engine_error(
+            "ValueError", "input arg key-values are not in pair, please check input args. "
+        )
     pairs = {}
     for key, value in zip(words[::2], words[1::2]):
         if not key.startswith("--"):
             raise engine_error("ValueError", "Custom config key need to start with --.")
         if key[2:].split(".")[0] not in rules["configuration_keys"]:
-            raise Violation(f"'{key}' is no argument of this release and no key of its configurations: it would be taken, and nothing would come of it")
+            raise Violation(
+                f"'{key}' is no argument of this release and no key of its configurations: it would be taken, and nothing would come of it"
+            )
         try:
             pairs[key[2:]] = json.loads(value)
         except ValueError:

@@ -49,7 +49,9 @@ def _block(lines, at, indent):
         at += 1
         if rest.strip() and not rest.strip().startswith("&"):
             mapping[key.strip()] = _scalar(rest)
-        elif at < len(lines) and (lines[at][0] > indent or (lines[at][0] == indent and lines[at][1].startswith("- "))):
+        elif at < len(lines) and (
+            lines[at][0] > indent or (lines[at][0] == indent and lines[at][1].startswith("- "))
+        ):
             mapping[key.strip()], at = _block(lines, at, lines[at][0])
         else:
             mapping[key.strip()] = None
@@ -61,7 +63,9 @@ def read(path):
         with open(path, encoding="utf-8") as file:
             lines = list(_lines(file.read()))
     except OSError as error:
-        raise engine_error("FileNotFoundError", f"[Errno {error.errno}] {error.strerror}: {path!r}") from error
+        raise engine_error(
+            "FileNotFoundError", f"[Errno {error.errno}] {error.strerror}: {path!r}"
+        ) from error
     return _block(lines, 0, lines[0][0])[0] if lines else {}
 
 
@@ -70,6 +74,8 @@ def put(config, key, value):
     *parts, last = key.split(".")
     for part in parts:
         if not isinstance(config, dict) or part not in config:
-            raise engine_error("ValueError", f"{part} is not a key of {config}, please check input arg keys. ")
+            raise engine_error(
+                "ValueError", f"{part} is not a key of {config}, please check input arg keys. "
+            )
         config = config[part]
     config[last] = value

@@ -22,7 +22,11 @@ class Violation(Ended):
     """What the engine would not notice, or only by hanging: said at once, everything that is wrong together."""
 
     def __init__(self, *problems):
-        super().__init__(VIOLATION, "Traceback (most recent call last):", f"conformance.Violation: {'; '.join(problems)}")
+        super().__init__(
+            VIOLATION,
+            "Traceback (most recent call last):",
+            f"conformance.Violation: {'; '.join(problems)}",
+        )
 
 
 def engine_error(kind, text, code=1):

@@ -25,17 +25,23 @@ def _value(text):
 
 def _settings(release, words):
     if not words or not words[0].endswith((".yaml", ".yml")) or not os.path.exists(words[0]):
-        raise engine_error("mindspeed_mm.config.exception.ConfigValidationError", "Configuration loading failed")
+        raise engine_error(
+            "mindspeed_mm.config.exception.ConfigValidationError", "Configuration loading failed"
+        )
     config = configuration.read(words[0])
     for word in words[1:]:
         key, equals, text = word.partition("=")
         if not equals or key.startswith("-"):
-            raise Violation(f"'{word}' is no NAME=VALUE: it would be passed over, and nothing would come of it")
+            raise Violation(
+                f"'{word}' is no NAME=VALUE: it would be passed over, and nothing would come of it"
+            )
         configuration.put(config, key, _value(text))
     training = config["training"]
     unknown = sorted(set(training) - set(release["arguments"]["training"]))
     if unknown:
-        raise Violation(f"{unknown} are no settings of training: they would be taken as new ones, and nothing would come of them")
+        raise Violation(
+            f"{unknown} are no settings of training: they would be taken as new ones, and nothing would come of them"
+        )
     return training
 
 
@@ -52,11 +58,22 @@ class Training:
     def say(self, text):
         """print_rank(): of the first rank alone, behind the logger's own words."""
         if "first" in self.part:
-            print(self.release["log"]["prefix"].format(stamp=datetime.now().strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]) + text, flush=True)
+            print(
+                self.release["log"]["prefix"].format(
+                    stamp=datetime.now().strftime("%Y-%m-%d %H:%M:%S,%f")[:-3]
+                )
+                + text,
+                flush=True,
+            )
 
     def _words(self):
         save, rank = self.options.get("save"), self.place.rank
-        return {"save": save, "iteration": self.state.step, "dir": f"{save}/iter_{self.state.step:07d}", "rank": rank}
+        return {
+            "save": save,
+            "iteration": self.state.step,
+            "dir": f"{save}/iter_{self.state.step:07d}",
+            "rank": rank,
+        }
 
     # ---- resume
 
@@ -67,9 +84,14 @@ class Training:
         name = self._tracked(directory)
         base = os.path.join(directory, name)
         if not os.path.isfile(os.path.join(base, ".metadata")):
-            raise engine_error("CheckpointException", f"CheckpointException ranks:dict_keys([{self.place.rank}]): no .metadata in {base}")
+            raise engine_error(
+                "CheckpointException",
+                f"CheckpointException ranks:dict_keys([{self.place.rank}]): no .metadata in {base}",
+            )
         is_release = name == "release"
-        with open(os.path.join(base, f"__{0 if is_release else self.place.rank}_0.distcp"), "rb") as file:
+        with open(
+            os.path.join(base, f"__{0 if is_release else self.place.rank}_0.distcp"), "rb"
+        ) as file:
             record = json.loads(file.read().rstrip(b"\0"))
         if is_release:
             self.state.weights = state.mix(int(record["weights"], 16) + self.place.rank)
@@ -94,12 +116,18 @@ class Training:
 
     def _restore(self, directory, base, record):
         try:
-            extra = state.read_zip(os.path.join(base, "extra_state", f"extra_state_rank_{self.place.rank}.pt"))
+            extra = state.read_zip(
+                os.path.join(base, "extra_state", f"extra_state_rank_{self.place.rank}.pt")
+            )
         except (OSError, ValueError) as error:
-            raise engine_error("RuntimeError", f"PytorchStreamReader failed reading zip archive: {base}: {error}") from error
+            raise engine_error(
+                "RuntimeError", f"PytorchStreamReader failed reading zip archive: {base}: {error}"
+            ) from error
         step = int(os.path.basename(base)[len("iter_") :])
         if {record["step"], extra["step"]} != {step}:
-            raise Violation(f"the tracker of '{directory}' says {step}, what lies there is of steps {record['step']} and {extra['step']}")
+            raise Violation(
+                f"the tracker of '{directory}' says {step}, what lies there is of steps {record['step']} and {extra['step']}"
+            )
         if record["shard"] != self.place.rank:
             raise Violation(f"'{base}' gave shard {record['shard']} to rank {self.place.rank}")
         self.state.restore(record)
@@ -112,9 +140,13 @@ class Training:
         layout = self.release["checkpoint"]
         self.finalize()  # what still runs is waited for
         if not self.options.get("save_async"):
-            saving.Saver(layout["steps"]["dcp"], self.part, self).save(self.state, self.options, self._words())
+            saving.Saver(layout["steps"]["dcp"], self.part, self).save(
+                self.state, self.options, self._words()
+            )
             return
-        finish = saving.Saver(layout["async"]["dcp"], self.part, self).begin(self.state, self.options, self._words())
+        finish = saving.Saver(layout["async"]["dcp"], self.part, self).begin(
+            self.state, self.options, self._words()
+        )
         self.background.append((self.state.step + _NOTICED_AFTER, finish))
 
     def finalize(self, until=None):
@@ -123,9 +155,16 @@ class Training:
 
     def train(self):
         options = self.options
-        total, interval, every = (options.get(name, default) for name, default in (("train_iters", 10000), ("save_interval", 1), ("log_interval", 1)))
+        total, interval, every = (
+            options.get(name, default)
+            for name, default in (("train_iters", 10000), ("save_interval", 1), ("log_interval", 1))
+        )
         rate = float(options.get("lr") or 5e-5)
-        batch = options.get("micro_batch_size", 1) * self.place.world * (options.get("gradient_accumulation_steps") or 1)
+        batch = (
+            options.get("micro_batch_size", 1)
+            * self.place.world
+            * (options.get("gradient_accumulation_steps") or 1)
+        )
         while self.state.step < total:
             self.finalize(self.state.step)
             began = time.monotonic()

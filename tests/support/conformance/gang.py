@@ -58,7 +58,9 @@ def _admit(server, count, first):
         try:
             peer, _ = server.accept()
         except TimeoutError as error:
-            raise Violation(f"{count - len(peers)} of {count} ranks never came; there are {sorted(peers)}") from error
+            raise Violation(
+                f"{count - len(peers)} of {count} ranks never came; there are {sorted(peers)}"
+            ) from error
         peer.settimeout(None)
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
@@ -73,7 +75,10 @@ def _admit(server, count, first):
 
 
 def _connect(address, port, rank):
-    peer = until(lambda: socket.create_connection((address, port), timeout=5.0), f"rank {rank} cannot reach {address}:{port}")
+    peer = until(
+        lambda: socket.create_connection((address, port), timeout=5.0),
+        f"rank {rank} cannot reach {address}:{port}",
+    )
     peer.settimeout(None)
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _give(peer, str(rank).encode())
@@ -136,8 +141,15 @@ class Gang:
     def _alone(self, error):
         if self._lost["how"] == "hang":
             sys.stdout.flush()
-            select.select([], [], [], float(os.environ.get(self._lost["patience"]) or self._lost["patience_default"]))
-        return engine_error(self._lost["kind"], self._lost["text"].format(rank=self._rank, error=error))
+            select.select(
+                [],
+                [],
+                [],
+                float(os.environ.get(self._lost["patience"]) or self._lost["patience_default"]),
+            )
+        return engine_error(
+            self._lost["kind"], self._lost["text"].format(rank=self._rank, error=error)
+        )
 
 
 def schedule(place):
@@ -155,6 +167,9 @@ def schedule(place):
         except (Lost, OSError) as error:
             # A worker that is gone is one that stops sending heartbeats: noticed only then.
             select.select([], [], [], float(os.environ.get("MS_NODE_TIMEOUT") or 30))
-            raise engine_error("RuntimeError", "The total number of timed out node is 1. Timed out node list is: [const vector]") from error
+            raise engine_error(
+                "RuntimeError",
+                "The total number of timed out node is 1. Timed out node list is: [const vector]",
+            ) from error
     if messages.count(None) != len(messages):
         raise Violation("some workers said goodbye and others went on")

@@ -39,11 +39,19 @@ main("{release}")
 def install(code, scripts):
     """A user's code tree: {script: release}. The package is copied, so that its compiled files go with the tree."""
     os.makedirs(code, exist_ok=True)
-    shutil.copytree(HERE, os.path.join(code, "conformance"), ignore=shutil.ignore_patterns("__pycache__", "harness.py"))
+    shutil.copytree(
+        HERE,
+        os.path.join(code, "conformance"),
+        ignore=shutil.ignore_patterns("__pycache__", "harness.py"),
+    )
     for name, release in scripts.items():
         os.makedirs(os.path.dirname(os.path.join(code, name)), exist_ok=True)
         with open(os.path.join(code, name), "w", encoding="utf-8") as file:
-            file.write((TOOL if name.endswith("transform_ckpt.py") else SCRIPT).format(name=name, release=release))
+            file.write(
+                (TOOL if name.endswith("transform_ckpt.py") else SCRIPT).format(
+                    name=name, release=release
+                )
+            )
     return code
 
 
@@ -54,7 +62,12 @@ class Engines(Cluster):
 
     def agent(self, name, **more):
         path = self.device_list(name)
-        return super().agent(name, address=f"127.0.0.{self.nodes.index(name) + 1}", args=("--devices-from", path) if path else (), **more)
+        return super().agent(
+            name,
+            address=f"127.0.0.{self.nodes.index(name) + 1}",
+            args=("--devices-from", path) if path else (),
+            **more,
+        )
 
     def device_list(self, name):
         """A file that lists the node's cards; None: CPU slots."""
@@ -64,12 +77,17 @@ class Engines(Cluster):
         path = os.path.join(self.work, f"cards-{index}")
         with open(path, "w", encoding="ascii") as file:
             for card in range(self.devices):
-                file.write(f"id={card} type=ascend910b name=910B3 memory_mib=65536 address=192.{card % 4 + 1}.{index + 1}.{card + 10}\n")
+                file.write(
+                    f"id={card} type=ascend910b name=910B3 memory_mib=65536 address=192.{card % 4 + 1}.{index + 1}.{card + 10}\n"
+                )
         return path
 
     def code(self, scripts, files=None):
         """A tree of its own; `files`: {path below it: text}."""
-        tree = install(os.path.join(self.work, f"code-{len(glob.glob(os.path.join(self.work, 'code-*')))}"), scripts)
+        tree = install(
+            os.path.join(self.work, f"code-{len(glob.glob(os.path.join(self.work, 'code-*')))}"),
+            scripts,
+        )
         for name, text in (files or {}).items():
             path = os.path.join(tree, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -80,8 +98,17 @@ class Engines(Cluster):
     def job(self, name, engine, code, launch, step_ms=0, **more):
         """(spec, Record) of a job on every device."""
         record = Record(self, name)
-        env = {"CONFORMANCE_RECORD": record.path, "CONFORMANCE_STEP_MS": str(step_ms), **more.pop("env", {})}
-        spec = {**self.torch_spec(name, launch, more.pop("nodes", None), more.pop("devices", None)), "engine": engine, "code": {"at": code}, **more}
+        env = {
+            "CONFORMANCE_RECORD": record.path,
+            "CONFORMANCE_STEP_MS": str(step_ms),
+            **more.pop("env", {}),
+        }
+        spec = {
+            **self.torch_spec(name, launch, more.pop("nodes", None), more.pop("devices", None)),
+            "engine": engine,
+            "code": {"at": code},
+            **more,
+        }
         spec["runtime"] = {"python": "/usr/bin/python3", "env": env}
         spec["resources"]["type"] = "ascend" if self._ascend else "cpu"
         return spec, record
@@ -97,8 +124,14 @@ class Record(Trace):
             name = os.path.basename(path)[: -len(".events")]
             rank = int(name[len("rank-") :]) if name.startswith("rank-") else name
             with open(path, encoding="utf-8") as file:
-                lines = [json.loads(line) for line in file.read().splitlines() if line.endswith("}")]
-            pids = {line["pid"]: int(line["env"]["MUSTER_ATTEMPT"]) for line in lines if line["event"] == "started"}
+                lines = [
+                    json.loads(line) for line in file.read().splitlines() if line.endswith("}")
+                ]
+            pids = {
+                line["pid"]: int(line["env"]["MUSTER_ATTEMPT"])
+                for line in lines
+                if line["event"] == "started"
+            }
             for line in lines:
                 if line["event"] == kind and attempt in (None, pids[line["pid"]]):
                     out[rank] = line
@@ -109,7 +142,9 @@ class Record(Trace):
         end = time.monotonic() + deadline
         while not os.path.exists(os.path.join(self.path, "blocked")):
             if not self._watch.wait(min(5.0, end - time.monotonic())) and time.monotonic() > end:
-                raise AssertionError(f"nobody came to the save that was waited for\n{self.cluster.story(job)}")
+                raise AssertionError(
+                    f"nobody came to the save that was waited for\n{self.cluster.story(job)}"
+                )
 
     @contextlib.contextmanager
     def staying(self, step):
@@ -132,7 +167,9 @@ def kill_rank(test, cluster, job, choose):
     victims = sorted(cluster.rank_processes())
     test.assertTrue(victims, cluster.story(job))
     victim = choose(victims)
-    test.assertTrue(kill_process(victim), f"rank process {victim.pid} was gone before it was killed")
+    test.assertTrue(
+        kill_process(victim), f"rank process {victim.pid} was gone before it was killed"
+    )
     test.assertTrue(wait_gone(victim))
     return int(victim.env["MUSTER_RANK"])
 
@@ -160,8 +197,13 @@ class EngineTest(unittest.TestCase):
     def setUpClass(cls):
         if cls is EngineTest:
             raise unittest.SkipTest("no tests of its own")
-        cls.seed = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
-        print(f"seed {cls.seed}: MUSTER_TEST_SEED={cls.seed} chooses the same victims", file=sys.stderr)
+        cls.seed = int(
+            os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32)
+        )
+        print(
+            f"seed {cls.seed}: MUSTER_TEST_SEED={cls.seed} chooses the same victims",
+            file=sys.stderr,
+        )
         cls.cluster = cls.cluster_type(ascend=cls.ascend)
         cls.cluster.__enter__()
         try:
@@ -227,11 +269,25 @@ class EngineTest(unittest.TestCase):
         killed = self.random().choice(writers)
         job, record = begin(env={"CONFORMANCE_HOLD": f"{killed} {torn}"})
         record.wait_blocked(job)
-        kill_rank(self, self.cluster, job, lambda victims: next(victim for victim in victims if victim.env["MUSTER_RANK"] == str(killed)))
+        kill_rank(
+            self,
+            self.cluster,
+            job,
+            lambda victims: next(
+                victim for victim in victims if victim.env["MUSTER_RANK"] == str(killed)
+            ),
+        )
         self.cluster.wait(job)
         shown = self.cluster.show(job)
-        self.assertEqual((shown["phase"], shown["attempt"]), ("succeeded", 2), f"rank {killed} was killed\n{self.cluster.story(job)}")
-        self.assertNotIn(torn, {event["step"] for rank, event in record.events("saved", 1).items() if rank == killed})
+        self.assertEqual(
+            (shown["phase"], shown["attempt"]),
+            ("succeeded", 2),
+            f"rank {killed} was killed\n{self.cluster.story(job)}",
+        )
+        self.assertNotIn(
+            torn,
+            {event["step"] for rank, event in record.events("saved", 1).items() if rank == killed},
+        )
         self.assertEqual(self.resumed_step(record, shown), before)
         self.assertNotIn(torn, self.kept_checkpoints(job, 1))
         self.assertEqual(record.losses(), expected)
@@ -271,7 +327,11 @@ class EngineTest(unittest.TestCase):
         # Twice, and no more. On a machine that has no time for it the agent sends an end without its line, which is not taken for the same error.
         last_lines = [re.sub(r"\d+", "0", line) for _, line in ends]
         self.assertLessEqual(len(last_lines), 5, ends)
-        self.assertEqual([i for i in range(1, len(last_lines)) if last_lines[i] == last_lines[i - 1]], [len(last_lines) - 1] if len(last_lines) > 1 else [], ends)
+        self.assertEqual(
+            [i for i in range(1, len(last_lines)) if last_lines[i] == last_lines[i - 1]],
+            [len(last_lines) - 1] if len(last_lines) > 1 else [],
+            ends,
+        )
         why = self.cluster.output("why", job)
         self.assertIn(words, why)
         self.assertRegex(why, rf"(exit|status|code) {status}\b")

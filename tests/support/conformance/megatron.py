@@ -24,17 +24,29 @@ class Shape:
         ep_size = options.get("--expert-model-parallel-size", 1)
         total = self.tp_size * self.pp_size * self.cp_size
         if world % total:
-            raise engine_error("AssertionError", f"world size ({world}) is not divisible by total_model_size ({total})")
+            raise engine_error(
+                "AssertionError",
+                f"world size ({world}) is not divisible by total_model_size ({total})",
+            )
         self.dp_size = world // total
         experts = self.tp_size * self.pp_size * ep_size
         if world % experts:
-            raise engine_error(uneven[0], uneven[1].format(world=world, experts=experts, dp=self.dp_size, ep=ep_size))
+            raise engine_error(
+                uneven[0],
+                uneven[1].format(world=world, experts=experts, dp=self.dp_size, ep=ep_size),
+            )
         self.tp = rank % self.tp_size
         self.pp = rank // (world // self.pp_size)
         ep = rank // self.tp_size % ep_size
-        self.first_copy = rank // (self.tp_size * ep_size) % (world // experts) == 0  # of those that hold the same part
+        self.first_copy = (
+            rank // (self.tp_size * ep_size) % (world // experts) == 0
+        )  # of those that hold the same part
         # checkpointing.py get_checkpoint_name(): the pipeline's and the experts' numbers only where there are some
-        self.directory = f"mp_rank_{self.tp:02d}" + (f"_{self.pp:03d}" if self.pp_size > 1 else "") + (f"_{ep:03d}" if ep_size > 1 else "")
+        self.directory = (
+            f"mp_rank_{self.tp:02d}"
+            + (f"_{self.pp:03d}" if self.pp_size > 1 else "")
+            + (f"_{ep:03d}" if ep_size > 1 else "")
+        )
         self.shard = (self.pp * self.tp_size + self.tp) * ep_size + ep
 
 
@@ -42,13 +54,19 @@ def _asserted(release, options, shape, environment):
     """validate_args: what the release asserts before anything is built."""
     for rule in release["asserts"]:
         asked = [options.get(name) for name in rule.get("with", [])]
-        if any(value is None or (value is not True and value == 1) for value in asked) or any(name in options for name in rule.get("without", [])):
+        if any(value is None or (value is not True and value == 1) for value in asked) or any(
+            name in options for name in rule.get("without", [])
+        ):
             continue
         if any(options.get(name) != value for name, value in rule.get("is", {}).items()):
             continue
         missing = "option" in rule and rule["option"] not in options
         other = "env" in rule and environment.get(rule["env"][0]) != rule["env"][1]
-        if missing or other or ("env_not" in rule and environment.get(rule["env_not"][0]) == rule["env_not"][1]):
+        if (
+            missing
+            or other
+            or ("env_not" in rule and environment.get(rule["env_not"][0]) == rule["env_not"][1])
+        ):
             raise engine_error(rule.get("kind", "AssertionError"), rule["text"])
     batch, micro = options.get("--global-batch-size"), options.get("--micro-batch-size")
     if batch and batch % (micro * shape.dp_size):
@@ -63,9 +81,16 @@ class Training:
         _asserted(release, options, self.shape, os.environ)
         for name in release.get("files", []):
             if name in options and not os.path.isfile(options.get(name)):
-                raise engine_error("FileNotFoundError", f"[Errno 2] No such file or directory: {options.get(name)!r}")
+                raise engine_error(
+                    "FileNotFoundError",
+                    f"[Errno 2] No such file or directory: {options.get(name)!r}",
+                )
         self.state = state.State(self.shape.shard, place.world)
-        self.part = {"all"} | ({"first"} if place.rank == 0 else set()) | ({"last"} if place.rank == place.world - 1 else set())
+        self.part = (
+            {"all"}
+            | ({"first"} if place.rank == 0 else set())
+            | ({"last"} if place.rank == place.world - 1 else set())
+        )
         self.part |= {"model"} if self.shape.first_copy else set()
         self.gang = None
         self.background = []  # [(the step at which it is noticed to be done, what is left to do)]
@@ -79,7 +104,11 @@ class Training:
         """Up to core_r0.8 the layout is chosen by a flag and a name, from core_r0.9 on by a name alone."""
         layout, options = self.release["checkpoint"], self.options
         if "flag" in layout:
-            return options.get(layout["name"], layout["named"]) if layout["flag"] in options else layout["format"]
+            return (
+                options.get(layout["name"], layout["named"])
+                if layout["flag"] in options
+                else layout["format"]
+            )
         return options.get("--ckpt-format", layout["format"])
 
     def _words(self, **more):
@@ -110,7 +139,15 @@ class Training:
             if text == "release":
                 return 0, True
             # sys.exit() without a status: the shell sees success
-            raise Ended(0, *([self.release["texts"]["bad_tracker"].format(path=path)] if self.place.rank == 0 else []), stream=None) from None
+            raise Ended(
+                0,
+                *(
+                    [self.release["texts"]["bad_tracker"].format(path=path)]
+                    if self.place.rank == 0
+                    else []
+                ),
+                stream=None,
+            ) from None
 
     def load(self):
         texts, directory = self.release["texts"], self.options.get("--load")
@@ -123,7 +160,10 @@ class Training:
             raise Violation(f"the ranks read different trackers in --load {directory}: {seen}")
         if found is None:
             for line in texts["no_tracker"]:
-                self.say(line.format(path=os.path.join(directory, "latest_checkpointed_iteration.txt")), "first")
+                self.say(
+                    line.format(path=os.path.join(directory, "latest_checkpointed_iteration.txt")),
+                    "first",
+                )
             if "--exit-on-missing-checkpoint" in self.options:
                 raise Ended(0, ">> '--exit-on-missing-checkpoint' set ... exiting. <<")
             return
@@ -132,19 +172,37 @@ class Training:
         base = os.path.join(directory, "release" if is_release else f"iter_{iteration:07d}")
         kind = self._kind(base)
         words = self._words(iteration=iteration)
-        self.say(texts["loading_release" if is_release else "loading_dist" if kind == "torch_dist" else "loading"].format(**words), "first")
+        self.say(
+            texts[
+                "loading_release"
+                if is_release
+                else "loading_dist"
+                if kind == "torch_dist"
+                else "loading"
+            ].format(**words),
+            "first",
+        )
         records = self._read_parts(base) if kind == "torch" else self._read_dist(base)
         for record in records:
             if record["step"] != iteration and not is_release:
-                raise Violation(f"the tracker of --load {directory} says {iteration}, what lies there is of step {record['step']}: a stale tracker")
+                raise Violation(
+                    f"the tracker of --load {directory} says {iteration}, what lies there is of step {record['step']}: a stale tracker"
+                )
             if record["shard"] != self.state.shard:
-                raise Violation(f"'{base}' gave shard {record['shard']} to rank {self.place.rank}, which is shard {self.state.shard}")
+                raise Violation(
+                    f"'{base}' gave shard {record['shard']} to rank {self.place.rank}, which is shard {self.state.shard}"
+                )
             self.state.restore(record)
         if is_release or "--finetune" in self.options:
             self.state.step, self.state.optimizer = 0, 0.0
         if "--no-load-optim" in self.options:
             self.state.optimizer = 0.0
-        steps = {text for text in self.gang.exchange(f"{self.state.step} {self.state.optimizer.hex()}".encode())}
+        steps = {
+            text
+            for text in self.gang.exchange(
+                f"{self.state.step} {self.state.optimizer.hex()}".encode()
+            )
+        }
         if len(steps) != 1:
             raise Violation(f"the ranks resume from different states: {sorted(steps)}")
         self.say(texts["loaded"].format(**self._words()), "first")
@@ -154,13 +212,19 @@ class Training:
         """_get_checkpoint_format(): by what lies there, not by the options; but some releases read only what the options name."""
         if os.path.isfile(os.path.join(base, "metadata.json")):
             layout = self.release["checkpoint"]
-            if "flag" in layout and not any(name in self.options for name in (layout["flag"], "--auto-detect-ckpt-format")):
+            if "flag" in layout and not any(
+                name in self.options for name in (layout["flag"], "--auto-detect-ckpt-format")
+            ):
                 raise engine_error("RuntimeError", self.release["texts"]["dist_unasked"])
             return "torch_dist"
-        if not os.path.isdir(base) or any(name.startswith("mp_rank_0") for name in os.listdir(base)):
+        if not os.path.isdir(base) or any(
+            name.startswith("mp_rank_0") for name in os.listdir(base)
+        ):
             return "torch"
         if not os.path.isfile(os.path.join(base, ".metadata")):
-            raise engine_error("NotImplementedError", self.release["texts"]["unknown_format"].format(base=base))
+            raise engine_error(
+                "NotImplementedError", self.release["texts"]["unknown_format"].format(base=base)
+            )
         kind = self._format()
         if kind not in ("torch_dcp", "fsdp_dtensor"):
             raise engine_error("NotImplementedError", f"checkpoint format {kind} not supported")
@@ -170,19 +234,29 @@ class Training:
         try:
             return state.read_zip(path)
         except FileNotFoundError as error:
-            raise engine_error("FileNotFoundError", f"[Errno 2] No such file or directory: {path!r}") from error
+            raise engine_error(
+                "FileNotFoundError", f"[Errno 2] No such file or directory: {path!r}"
+            ) from error
         except Exception as error:
-            raise engine_error("RuntimeError", f"PytorchStreamReader failed reading zip archive: {path}: {error}") from error
+            raise engine_error(
+                "RuntimeError", f"PytorchStreamReader failed reading zip archive: {path}: {error}"
+            ) from error
 
     def _read_parts(self, base):
         records = [self._read(os.path.join(base, self.shape.directory, "model_optim_rng.pt"))]
-        if "--use-distributed-optimizer" in self.options and "--no-load-optim" not in self.options and "--finetune" not in self.options:
+        if (
+            "--use-distributed-optimizer" in self.options
+            and "--no-load-optim" not in self.options
+            and "--finetune" not in self.options
+        ):
             records.append(self._read(os.path.join(base, self.shape.directory, "distrib_optim.pt")))
         return records
 
     def _read_dist(self, base):
         if not os.path.isfile(os.path.join(base, ".metadata")):
-            raise engine_error("CheckpointException", f"{base} is not a distributed checkpoint: no .metadata")
+            raise engine_error(
+                "CheckpointException", f"{base} is not a distributed checkpoint: no .metadata"
+            )
         path = os.path.join(base, f"__{self.place.rank}_0.distcp")
         try:
             with open(path, "rb") as file:
@@ -197,17 +271,31 @@ class Training:
         layout, kind = self.release["checkpoint"], self._format()
         if kind not in layout["steps"]:
             raise Violation(f"checkpoints of the format {kind} are not modelled here")
-        if "--async-save" not in self.options or any(name not in self.options for name in layout["async"].get(kind, {}).get("needs", [])):
+        if "--async-save" not in self.options or any(
+            name not in self.options for name in layout["async"].get(kind, {}).get("needs", [])
+        ):
             before = self._read_tracker(self.options.get("--save"))
-            saving.Saver(layout["steps"][kind], self.part, self).save(self.state, self.options, self._words())
+            saving.Saver(layout["steps"][kind], self.part, self).save(
+                self.state, self.options, self._words()
+            )
             retain = self.options.get("--save-retain-interval")
-            if retain and before and before[0] != self.state.step and before[0] % retain and "first" in self.part:
+            if (
+                retain
+                and before
+                and before[0] != self.state.step
+                and before[0] % retain
+                and "first" in self.part
+            ):
                 shutil.rmtree(os.path.join(self.options.get("--save"), f"iter_{before[0]:07d}"))
             return
         if kind not in layout["async"]:
-            what = "legacy checkpoints" if kind == "torch" else f"{kind} distributed checkpoint format"
+            what = (
+                "legacy checkpoints" if kind == "torch" else f"{kind} distributed checkpoint format"
+            )
             raise engine_error("NotImplementedError", f"Async checkpoint save of {what}")
-        finish = saving.Saver(layout["async"][kind], self.part, self).begin(self.state, self.options, self._words())
+        finish = saving.Saver(layout["async"][kind], self.part, self).begin(
+            self.state, self.options, self._words()
+        )
         self.background.append((self.state.step + _NOTICED_AFTER, finish))
 
     def finalize(self, blocking):
@@ -219,8 +307,16 @@ class Training:
 
     def train(self):
         options, log = self.options, self.release["log"]
-        total, interval, every = options.get("--train-iters"), options.get("--save-interval"), options.get("--log-interval", 100)
-        rate, batch = options.get("--lr", 0.0), options.get("--global-batch-size") or options.get("--micro-batch-size") * self.shape.dp_size
+        total, interval, every = (
+            options.get("--train-iters"),
+            options.get("--save-interval"),
+            options.get("--log-interval", 100),
+        )
+        rate, batch = (
+            options.get("--lr", 0.0),
+            options.get("--global-batch-size")
+            or options.get("--micro-batch-size") * self.shape.dp_size,
+        )
         self.say(log["begin"].format(**self._words()), "first")
         began = time.monotonic()
         while self.state.step < total:
@@ -231,14 +327,29 @@ class Training:
             if self.state.step % every == 0:
                 took = (time.monotonic() - began) * 1e3 / every
                 began = time.monotonic()
-                self.say(log["step"].format(**self._words(loss=loss, ms=took, lr=rate, batch=batch, samples=self.state.step * batch, norm=loss / 10.0)), "last")
+                self.say(
+                    log["step"].format(
+                        **self._words(
+                            loss=loss,
+                            ms=took,
+                            lr=rate,
+                            batch=batch,
+                            samples=self.state.step * batch,
+                            norm=loss / 10.0,
+                        )
+                    ),
+                    "last",
+                )
             for one in self.watching:
                 one.step_end(self.state.step)
             saved = options.get("--save") and interval and self.state.step % interval == 0
             if saved:
                 self.save()
             # checkpoint_and_decide_exit(): an orderly end, status 0
-            if options.get("--exit-interval") and self.state.step % options.get("--exit-interval") == 0:
+            if (
+                options.get("--exit-interval")
+                and self.state.step % options.get("--exit-interval") == 0
+            ):
                 if options.get("--save") and not saved:
                     self.save()
                 self.say(log["exit"].format(**self._words()), "first")

@@ -29,7 +29,13 @@ def _number(name, prefix, suffix):
 
 class Training:
     def __init__(self, release, place, options, run):
-        self.release, self.place, self.options, self.run, self.gang = release, place, options, run, None
+        self.release, self.place, self.options, self.run, self.gang = (
+            release,
+            place,
+            options,
+            run,
+            None,
+        )
         path = options.get("--config")
         if not os.path.isabs(path):
             path = os.path.join(run.code, path)
@@ -41,7 +47,10 @@ class Training:
             configuration.put(self.config, key, value)
         self.mode = self.config.get("run_mode")
         if self.mode not in MODES:
-            raise engine_error(*release["texts"]["bad_mode"][:1], release["texts"]["bad_mode"][1].format(modes=list(MODES), mode=self.mode))
+            raise engine_error(
+                *release["texts"]["bad_mode"][:1],
+                release["texts"]["bad_mode"][1].format(modes=list(MODES), mode=self.mode),
+            )
         self._parallel()
         self.out = self._output_root()
         self.log_dir = os.path.join(self.out, "log", f"rank_{place.rank}")
@@ -49,30 +58,55 @@ class Training:
         self.watching = observing.of_mindformers(self)
         runner = self.config["runner_config"]
         parallel = self.config.get("parallel_config") or {}
-        dp, mp, pp = (parallel.get(key) or 1 for key in ("data_parallel", "model_parallel", "pipeline_stage"))
+        dp, mp, pp = (
+            parallel.get(key) or 1 for key in ("data_parallel", "model_parallel", "pipeline_stage")
+        )
         if place.world > 1 and dp * mp * pp != place.world:
             raise engine_error("ValueError", f"The parallel config data_parallel * model_parallel * pipeline_stage should be equal to device_num, "
                                              f"but get {dp}*{mp}*{pp} = {dp * mp * pp}, device_num {place.world}")  # fmt: skip
         self.batch = int(runner["batch_size"]) * dp
-        self.per_epoch = int(self.config["train_dataset"]["data_loader"]["num_samples"]) // self.batch
+        self.per_epoch = (
+            int(self.config["train_dataset"]["data_loader"]["num_samples"]) // self.batch
+        )
         self.epochs = int(runner["epochs"])
         self.sink = bool(runner.get("sink_mode"))
-        self.sink_size = (int(runner.get("sink_size") or -1) if self.sink else 1) if self.sink else 1
+        self.sink_size = (
+            (int(runner.get("sink_size") or -1) if self.sink else 1) if self.sink else 1
+        )
         if self.sink_size < 0:
             self.sink_size = self.per_epoch
         # In sink mode the runner's epochs are sinks (check_runner_config).
         self.batch_num = self.sink_size if self.sink else self.per_epoch
-        self.runner_epochs = int(self.per_epoch / self.sink_size * self.epochs) if self.sink else self.epochs
-        self.saver = next((entry for entry in self.config["callbacks"] if entry["type"] in ("CheckpointMonitor", "CheckpointMointor")), None)
+        self.runner_epochs = (
+            int(self.per_epoch / self.sink_size * self.epochs) if self.sink else self.epochs
+        )
+        self.saver = next(
+            (
+                entry
+                for entry in self.config["callbacks"]
+                if entry["type"] in ("CheckpointMonitor", "CheckpointMointor")
+            ),
+            None,
+        )
         if self.saver and self.saver["type"] != release["checkpoint"]["callback"]:
-            raise engine_error("ValueError", f"Can't find class type callback class name {self.saver['type']} in class registry")
+            raise engine_error(
+                "ValueError",
+                f"Can't find class type callback class name {self.saver['type']} in class registry",
+            )
         formats = release["checkpoint"].get("formats", ["ckpt"])
         self.format = (self.saver or {}).get("checkpoint_format") or formats[0]
         if self.format not in formats:
-            raise engine_error("TypeError", f"{self.saver['type']}.__init__() got an unexpected keyword argument 'checkpoint_format'")
+            raise engine_error(
+                "TypeError",
+                f"{self.saver['type']}.__init__() got an unexpected keyword argument 'checkpoint_format'",
+            )
         self.load_format = self.config.get("load_ckpt_format") or formats[0]
         # use_legacy_format: False: one directory a step, with every rank's files in it
-        self.new = release["checkpoint"].get("new") if self.config.get("use_legacy_format") is False else None
+        self.new = (
+            release["checkpoint"].get("new")
+            if self.config.get("use_legacy_format") is False
+            else None
+        )
         self.state = state.Cut(place.rank, place.world)
         self.part = {"all"} | ({"first"} if place.rank == 0 else set())
         self.initial_epoch = self.initial_step = 0
@@ -82,16 +116,29 @@ class Training:
         """build_context(): use_parallel needs somebody to be parallel with, and without it every process would train alone."""
         parallel = bool(self.config.get("use_parallel"))
         if parallel and self.place.launcher == "single":
-            raise engine_error("RuntimeError", "Ascend collective communication initialization failed: neither a rank table nor a scheduler is given")
+            raise engine_error(
+                "RuntimeError",
+                "Ascend collective communication initialization failed: neither a rank table nor a scheduler is given",
+            )
         if not parallel and self.place.launcher != "single":
-            raise Violation(f"use_parallel is false, and this is one of {self.place.world} processes: each would train alone")
+            raise Violation(
+                f"use_parallel is false, and this is one of {self.place.world} processes: each would train alone"
+            )
         device = (self.config.get("context") or {}).get("device_id")
-        if not parallel and self.place.device is not None and device not in (None, self.place.device):
-            raise Violation(f"DEVICE_ID is {self.place.device}, the device that would be used is {device} (context.device_id)")
+        if (
+            not parallel
+            and self.place.device is not None
+            and device not in (None, self.place.device)
+        ):
+            raise Violation(
+                f"DEVICE_ID is {self.place.device}, the device that would be used is {device} (context.device_id)"
+            )
 
     def _output_root(self):
         for source in self.release["output_root"]:
-            found = os.environ.get(source[1:]) if source.startswith("$") else self.config.get(source)
+            found = (
+                os.environ.get(source[1:]) if source.startswith("$") else self.config.get(source)
+            )
             if found:
                 return os.path.abspath(found)
         return os.path.abspath("./output")
@@ -119,12 +166,21 @@ class Training:
     def compile(self):
         """Every rank's strategy is written before the first step. True: that was all."""
         only = bool(self.config.get("only_save_strategy"))
-        parallel = self.place.world > 1 and (self.config.get("parallel") or {}).get("parallel_mode") == 1
+        parallel = (
+            self.place.world > 1 and (self.config.get("parallel") or {}).get("parallel_mode") == 1
+        )
         if self.mode in ("train", "finetune") and parallel and not self.run.forgets_strategy():
             path = self.release["strategy"].format(out=self.out, rank=self.place.rank)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="ascii") as file:
-                json.dump({"rank": self.place.rank, "world": self.place.world, "units": state.units_of(self.place.rank, self.place.world)}, file)
+                json.dump(
+                    {
+                        "rank": self.place.rank,
+                        "world": self.place.world,
+                        "units": state.units_of(self.place.rank, self.place.world),
+                    },
+                    file,
+                )
         if only:
             self.say("Only_save_strategy is True, model.compile() finished, system exit! ", "utils")
         return only
@@ -137,9 +193,15 @@ class Training:
             raise engine_error(*self.release["texts"]["no_checkpoint"])
         if not source:
             if resume:
-                raise Violation("resume_training without load_checkpoint: training would begin anew")
+                raise Violation(
+                    "resume_training without load_checkpoint: training would begin anew"
+                )
             return
-        if self.config.get("auto_trans_ckpt") and "auto_trans_unshared" in self.release["texts"] and not self._shared(self.out):
+        if (
+            self.config.get("auto_trans_ckpt")
+            and "auto_trans_unshared" in self.release["texts"]
+            and not self._shared(self.out)
+        ):
             kind, text = self.release["texts"]["auto_trans_unshared"]
             raise engine_error(kind, text.format(path=self.out))
         if self.config.get("auto_trans_ckpt") and resume:
@@ -151,21 +213,48 @@ class Training:
             record, counters = self._read(path)
         self.say(f"Start to load checkpoint from {path}", "utils")
         if not resume:
-            self.state.restore({**{key: record[key] for key in ("weights", "units") if key in record}, "step": 0})
+            self.state.restore(
+                {**{key: record[key] for key in ("weights", "units") if key in record}, "step": 0}
+            )
             self.run.loaded(source, 0)
             return
-        if record.get("shard") != self.place.rank or "step" not in record or record["step"] != counters.get("step_num"):
-            raise Violation(f"'{path}' is no training state of rank {self.place.rank}: {record.get('shard')}, step {record.get('step')}, counters {counters}")
-        if "counters_of" in self.release["resume"] and not self.new:  # load_resume_context_from_checkpoint(): of one rank, for all
-            other = self._read(self._newest(self._rank_dir(source, self.release["resume"]["counters_of"])))[1]
+        if (
+            record.get("shard") != self.place.rank
+            or "step" not in record
+            or record["step"] != counters.get("step_num")
+        ):
+            raise Violation(
+                f"'{path}' is no training state of rank {self.place.rank}: {record.get('shard')}, step {record.get('step')}, counters {counters}"
+            )
+        if (
+            "counters_of" in self.release["resume"] and not self.new
+        ):  # load_resume_context_from_checkpoint(): of one rank, for all
+            other = self._read(
+                self._newest(self._rank_dir(source, self.release["resume"]["counters_of"]))
+            )[1]
             if other != counters:
-                raise Violation(f"the counters of rank {self.place.rank} are {counters}, those that all ranks take {other}")
+                raise Violation(
+                    f"the counters of rank {self.place.rank} are {counters}, those that all ranks take {other}"
+                )
         if record["world"] != self.place.world:
-            raise Violation(f"'{path}' is cut for {record['world']} ranks, and there are {self.place.world}")
+            raise Violation(
+                f"'{path}' is cut for {record['world']} ranks, and there are {self.place.world}"
+            )
         if self.place.world > 1 and not self.sink:
-            raise engine_error("ValueError", "When distributed loads are sliced weights, sink_mode must be set True.")
-        if self.place.world > 1 and self.runner_epochs > 1 and self.sink_size == 1 and self.release["texts"]["sink_size_one"]:
-            raise engine_error("ValueError", self.release["texts"]["sink_size_one"].format(epochs=self.runner_epochs))
+            raise engine_error(
+                "ValueError",
+                "When distributed loads are sliced weights, sink_mode must be set True.",
+            )
+        if (
+            self.place.world > 1
+            and self.runner_epochs > 1
+            and self.sink_size == 1
+            and self.release["texts"]["sink_size_one"]
+        ):
+            raise engine_error(
+                "ValueError",
+                self.release["texts"]["sink_size_one"].format(epochs=self.runner_epochs),
+            )
         self.state.restore(record)
         seen = self.gang.exchange(f"{self.state.step} {self.state.optimizer.hex()}".encode())
         if len(set(seen)) != 1:
@@ -173,12 +262,17 @@ class Training:
         self.initial_epoch = counters["epoch_num"]
         self.initial_step = self.state.step
         for text in self.release["texts"]["resumed"]:
-            self.say(text.format(epoch=self.initial_epoch, step=self.initial_step, batch=self.batch), "base")
+            self.say(
+                text.format(epoch=self.initial_epoch, step=self.initial_step, batch=self.batch),
+                "base",
+            )
         self.run.loaded(source, self.state.step)
 
     def _read(self, path):
         try:
-            return (state.read_safetensors if path.endswith(".safetensors") else state.read_ckpt)(path)
+            return (state.read_safetensors if path.endswith(".safetensors") else state.read_ckpt)(
+                path
+            )
         except (OSError, ValueError, IndexError, struct.error) as error:
             text = f"Failed to read the checkpoint file {path}: {error}. May not have permission to read it, or it is not complete."
             raise engine_error("ValueError", text) from error
@@ -193,19 +287,30 @@ class Training:
                 raise engine_error("ValueError", f"Invalid iteration num in {tracker}")
             source = os.path.join(source, f"iteration_{int(text):08d}")
             if not os.path.isdir(source):
-                raise engine_error("FileNotFoundError", f"Can not find the latest iteration weight path: '{source}'. Or it does not a directory.")
+                raise engine_error(
+                    "FileNotFoundError",
+                    f"Can not find the latest iteration weight path: '{source}'. Or it does not a directory.",
+                )
         try:
             with open(os.path.join(source, "metadata.json"), encoding="utf-8") as file:
                 named = json.load(file)["storage_data"]
             with open(os.path.join(source, "common.json"), encoding="utf-8") as file:
                 counters = json.load(file)
         except ValueError as error:
-            raise engine_error("RuntimeError", f"Checkpoint metadata validation failed: '{source}' has invalid JSON format: {error}") from error
+            raise engine_error(
+                "RuntimeError",
+                f"Checkpoint metadata validation failed: '{source}' has invalid JSON format: {error}",
+            ) from error
         except OSError as error:
-            raise engine_error("FileNotFoundError", f"No common.json found in directory '{source}'.") from error
+            raise engine_error(
+                "FileNotFoundError", f"No common.json found in directory '{source}'."
+            ) from error
         missing = [name for name in named if not os.path.exists(os.path.join(source, name))]
         if missing:
-            raise engine_error("FileNotFoundError", f"Checkpoint file validation failed: Safetensors file '{missing[0]}' is missing from '{source}'")
+            raise engine_error(
+                "FileNotFoundError",
+                f"Checkpoint file validation failed: Safetensors file '{missing[0]}' is missing from '{source}'",
+            )
         record = {}
         for kind in ("model", "opt"):
             name = next((name for name in named if f"-{kind}-{self.place.rank:07d}-" in name), None)
@@ -236,14 +341,19 @@ class Training:
         names = [name for name in os.listdir(own) if name.endswith(f".{self.load_format}")]
         if not names:
             raise engine_error("ValueError", f"No checkpoint file in {own}.")
-        return os.path.join(own, max(names, key=lambda name: os.path.getmtime(os.path.join(own, name))))
+        return os.path.join(
+            own, max(names, key=lambda name: os.path.getmtime(os.path.join(own, name)))
+        )
 
     def _shared(self, source):
         """is_publicly_accessible_path()."""
         if self.place.world <= int(os.environ.get("DEVICE_NUM_PER_NODE") or 8):
             return True
         real = os.path.realpath(source)
-        return any(path and real.startswith(os.path.realpath(path)) for path in os.environ.get("SHARED_PATHS", "").split(","))
+        return any(
+            path and real.startswith(os.path.realpath(path))
+            for path in os.environ.get("SHARED_PATHS", "").split(",")
+        )
 
     def _by_meta(self, source):
         """get_resume_checkpoint_by_meta(): rank 0 decides, writes it down, and the others read that. None: no meta.json anywhere."""
@@ -266,7 +376,9 @@ class Training:
         found = []
         for rank in range(self.place.world):
             try:
-                with open(os.path.join(self._rank_dir(source, rank), "meta.json"), encoding="utf-8") as file:
+                with open(
+                    os.path.join(self._rank_dir(source, rank), "meta.json"), encoding="utf-8"
+                ) as file:
                     meta = json.load(file)
                 found.append((meta["last_epoch"], meta["last_step"], meta["last_ckpt_file"], rank))
             except (OSError, ValueError, KeyError) as error:
@@ -278,26 +390,35 @@ class Training:
         complete = set()
         for other in range(self.place.world):
             own = prefix.replace(f"rank_{rank}", f"rank_{other}")
-            here = {_number(file, own, f".{self.load_format}") for file in os.listdir(self._rank_dir(source, other))} - {None}
+            here = {
+                _number(file, own, f".{self.load_format}")
+                for file in os.listdir(self._rank_dir(source, other))
+            } - {None}
             here = {number for number in here if number <= (epoch, step)}
             complete = here if other == 0 else complete & here
         if not complete:
             return "Error: No checkpoint could be resumed."
         last = max(complete)
         own = prefix.replace(f"rank_{rank}", "rank_0")
-        return os.path.join(self._rank_dir(source, 0), f"{own}-{last[0]}_{last[1]}.{self.load_format}")
+        return os.path.join(
+            self._rank_dir(source, 0), f"{own}-{last[0]}_{last[1]}.{self.load_format}"
+        )
 
     # ---- train and save
 
     def _free_prefix(self):
         """ModelCheckpoint's: a run that finds files of its prefix takes the next one, by which nothing of another run is overwritten."""
         prefix, taken = f"{self.saver.get('prefix') or 'CKP'}_rank_{self.place.rank}", 0
-        own = self._rank_dir(os.path.join(self.saver.get("directory") or self.out, "checkpoint"), self.place.rank)
+        own = self._rank_dir(
+            os.path.join(self.saver.get("directory") or self.out, "checkpoint"), self.place.rank
+        )
         for name in os.listdir(own) if os.path.isdir(own) else []:
             rest = name[len(prefix) :]
             if name.startswith(prefix) and name.endswith(".ckpt") and not rest[0].isalpha():
                 number = rest[1 : rest.find("-")]
-                taken = max(taken, 1 if rest.startswith("-") else int(number) + 1 if number.isdigit() else 0)
+                taken = max(
+                    taken, 1 if rest.startswith("-") else int(number) + 1 if number.isdigit() else 0
+                )
         return f"{prefix}_{taken}" if taken else prefix
 
     def save(self, epoch, cur_step):
@@ -310,7 +431,9 @@ class Training:
         layout = self.release["checkpoint"]
         if not self.new:
             self._retain(os.path.join(directory, "checkpoint", f"rank_{self.place.rank}"))
-            saving.Saver(layout["steps"], self.part, self, layout["counters"]).save(self.state, self.options, words)
+            saving.Saver(layout["steps"], self.part, self, layout["counters"]).save(
+                self.state, self.options, words
+            )
             return
         if not self._shared(directory):
             raise engine_error("RuntimeError", self.new["unshared"])
@@ -323,7 +446,11 @@ class Training:
         """CheckpointManager: before a save the oldest file of this run's prefix goes where there are as many as are kept; each rank by itself."""
         most = self.saver.get("keep_checkpoint_max", 5)
         names = os.listdir(own) if os.path.isdir(own) else []
-        there = [os.path.join(own, name) for name in names if name.startswith(f"{self.prefix}-") and not name.endswith(".tmp")]
+        there = [
+            os.path.join(own, name)
+            for name in names
+            if name.startswith(f"{self.prefix}-") and not name.endswith(".tmp")
+        ]
         if 0 < most <= len(there):
             os.remove(min(there, key=os.path.getmtime))
 
@@ -333,7 +460,9 @@ class Training:
             done = self.initial_epoch * self.per_epoch + cur_step
             return (done - 1) // self.per_epoch + 1, (done - 1) % self.per_epoch + 1
         if self.release["log"]["knows_initial_step"]:
-            return (cur_step + self.initial_step - 1) // self.per_epoch + 1, (cur_step + self.initial_step - 1) % self.per_epoch + 1
+            return (cur_step + self.initial_step - 1) // self.per_epoch + 1, (
+                cur_step + self.initial_step - 1
+            ) % self.per_epoch + 1
         skipped = self.initial_epoch * self.batch_num // self.per_epoch
         return (cur_step - 1) // self.per_epoch + skipped + 1, (cur_step - 1) % self.per_epoch + 1
 
@@ -367,7 +496,9 @@ class Training:
                     one.step_end(cur_step)
                 if self.run.leaves(self.state.step):
                     return
-            self._line("epoch", ms=ms, per_step=ms / self.batch_num, mean=math.fsum(losses) / len(losses))
+            self._line(
+                "epoch", ms=ms, per_step=ms / self.batch_num, mean=math.fsum(losses) / len(losses)
+            )
             losses = []
             for one in self.watching:
                 one.epoch_end(epoch + 1)

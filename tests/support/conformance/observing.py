@@ -38,7 +38,11 @@ class Profile(_Quiet):
     """ProfileMonitor. A configuration without profile_stop_step never comes to the step at which it writes."""
 
     def __init__(self, training):
-        self._training, config, rules = training, training.config, training.release["observing"]["profile"]
+        self._training, config, rules = (
+            training,
+            training.config,
+            training.release["observing"]["profile"],
+        )
         self._start, self._stop = config.get("profile_start_step"), config.get("profile_stop_step")
         for key, value in (("profile_start_step", self._start), ("profile_stop_step", self._stop)):
             if value is not None and not isinstance(value, int):
@@ -52,32 +56,64 @@ class Profile(_Quiet):
         if step != self._stop:
             return
         directory = os.path.join(self._training.out, "profile", f"rank_{self._training.place.rank}")
-        _written(self._training.run, directory, "profiler_info.json", {"start": self._start, "stop": self._stop})
-        self._training.say(self._training.release["observing"]["profile"]["end"].format(path=directory))
+        _written(
+            self._training.run,
+            directory,
+            "profiler_info.json",
+            {"start": self._start, "stop": self._stop},
+        )
+        self._training.say(
+            self._training.release["observing"]["profile"]["end"].format(path=directory)
+        )
 
 
 class Dump(_Quiet):
     """MindSpore's, as every process reads its file."""
 
-    NEEDS = ("dump_mode", "path", "net_name", "iteration", "input_output", "kernels", "support_device")
+    NEEDS = (
+        "dump_mode",
+        "path",
+        "net_name",
+        "iteration",
+        "input_output",
+        "kernels",
+        "support_device",
+    )
 
     def __init__(self, training, path):
         self._training, self._done = training, 0
         if not path.endswith(".json"):
-            raise engine_error("RuntimeError", f"[MINDSPORE_DUMP_CONFIG] config file {path} must end with .json")
+            raise engine_error(
+                "RuntimeError", f"[MINDSPORE_DUMP_CONFIG] config file {path} must end with .json"
+            )
         with open(path, encoding="utf-8") as file:
             self._text = file.read()
         settings = json.loads(self._text).get("common_dump_settings", {})
         for key in self.NEEDS:
             if key not in settings:
                 raise engine_error("RuntimeError", f"Check dump json failed, {key} not found")
-        self._path, self._net, self._iteration = settings["path"], settings["net_name"], settings["iteration"]
+        self._path, self._net, self._iteration = (
+            settings["path"],
+            settings["net_name"],
+            settings["iteration"],
+        )
         if not re.fullmatch(r"/[A-Za-z0-9/_-]*", self._path):
-            raise engine_error("RuntimeError", f"Dump path only support alphabets, digit or {{'-', '_', '/'}}, but got:{self._path}")
+            raise engine_error(
+                "RuntimeError",
+                f"Dump path only support alphabets, digit or {{'-', '_', '/'}}, but got:{self._path}",
+            )
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self._net):
-            raise engine_error("RuntimeError", f"Dump path only support alphabets, digit or {{'-', '_'}}, but got:{self._net}")
+            raise engine_error(
+                "RuntimeError",
+                f"Dump path only support alphabets, digit or {{'-', '_'}}, but got:{self._net}",
+            )
         self._rank = os.path.join(self._path, f"rank_{training.place.rank}")
-        _written(training.run, os.path.join(self._rank, ".dump_metadata"), "data_dump.json", json.loads(self._text))
+        _written(
+            training.run,
+            os.path.join(self._rank, ".dump_metadata"),
+            "data_dump.json",
+            json.loads(self._text),
+        )
 
     def _wanted(self, iteration):
         for part in self._iteration.split("|"):
@@ -89,7 +125,12 @@ class Dump(_Quiet):
     def step_end(self, step):
         for iteration in range(self._done, step):  # counted from 0; a sink's one after another
             if self._wanted(iteration):
-                _written(self._training.run, os.path.join(self._rank, self._net, "0", str(iteration)), "Conv2D.Conv2D-op1.0.0.json", {"step": iteration + 1})
+                _written(
+                    self._training.run,
+                    os.path.join(self._rank, self._net, "0", str(iteration)),
+                    "Conv2D.Conv2D-op1.0.0.json",
+                    {"step": iteration + 1},
+                )
         self._done = step
 
 
@@ -97,9 +138,16 @@ class Evaluation(_Quiet):
     """EvalCallBack: both intervals have other defaults in other releases; in sink mode an epoch is a sink."""
 
     def __init__(self, training):
-        self._training, config, rules = training, training.config, training.release["observing"]["evaluation"]
+        self._training, config, rules = (
+            training,
+            training.config,
+            training.release["observing"]["evaluation"],
+        )
         if not config.get("eval_dataset"):
-            raise engine_error("ValueError", "if do_eval is true, eval_dataset must be input, the task text_generation is not support eval now.")
+            raise engine_error(
+                "ValueError",
+                "if do_eval is true, eval_dataset must be input, the task text_generation is not support eval now.",
+            )
         self._steps = config.get("eval_step_interval") or rules["step_interval"]
         self._epochs = config.get("eval_epoch_interval") or rules["epoch_interval"]
         training.say(".........Build Evaluate in Training Callback..........")
@@ -109,7 +157,9 @@ class Evaluation(_Quiet):
         self._training.run.pause()
         rules = self._training.release["observing"]["evaluation"]
         for text in rules["lines"]:
-            self._training.say(text.format(metric=METRIC, seconds=time.monotonic() - began), rules["at"])
+            self._training.say(
+                text.format(metric=METRIC, seconds=time.monotonic() - began), rules["at"]
+            )
 
     def step_end(self, step):
         if self._steps > 0 and step % self._steps == 0:
@@ -149,11 +199,18 @@ class MegatronProfile(_Quiet):
         if not rules["npu"] and "--use-pytorch-profiler" in options:
             self._path = options.get("--tensorboard-dir")
             if self._path is None:
-                raise engine_error("TypeError", "expected str, bytes or os.PathLike object, not NoneType")
+                raise engine_error(
+                    "TypeError", "expected str, bytes or os.PathLike object, not NoneType"
+                )
 
     def step_end(self, step):
         if self._mine and self._path and step == self._stop:
-            _written(self._training.run, self._path, f"rank-{self._training.place.rank}.pt.trace.json", {"stop": step})
+            _written(
+                self._training.run,
+                self._path,
+                f"rank-{self._training.place.rank}.pt.trace.json",
+                {"stop": step},
+            )
 
 
 class ToolProfile(_Quiet):
@@ -162,13 +219,21 @@ class ToolProfile(_Quiet):
     def __init__(self, training, rules):
         self._training, self._rules = training, rules
         if rules["profile_type"] != "static":
-            raise engine_error("ValueError", f"profile_type only supports static and dynamic, but gets {rules['profile_type']}")
+            raise engine_error(
+                "ValueError",
+                f"profile_type only supports static and dynamic, but gets {rules['profile_type']}",
+            )
         self._mine = rules["ranks"] == [-1] or training.place.rank in rules["ranks"]
 
     def step_end(self, step):
         static = self._rules["static_param"]
         if self._mine and step == static["end_step"]:
-            _written(self._training.run, static["save_path"], f"rank-{self._training.place.rank}_ascend_pt.json", static)
+            _written(
+                self._training.run,
+                static["save_path"],
+                f"rank-{self._training.place.rank}_ascend_pt.json",
+                static,
+            )
 
 
 class MegatronEvaluation(_Quiet):
@@ -179,7 +244,9 @@ class MegatronEvaluation(_Quiet):
 
     def _evaluate(self, step, where=""):
         self._training.run.pause()
-        line = self._training.release["observing"]["evaluation"]["line"].format(iteration=step, where=where, loss=2.3, ppl=9.974182)
+        line = self._training.release["observing"]["evaluation"]["line"].format(
+            iteration=step, where=where, loss=2.3, ppl=9.974182
+        )
         for text in ("-" * (len(line) + 1), line, "-" * (len(line) + 1)):
             self._training.say(text, "last")
 
@@ -196,7 +263,11 @@ def of_megatron(training):
     """[what looks at every step], and the evaluation, which is one of them; None: there is none."""
     options, out = training.options, []
     # Without data for it nothing is evaluated: who names no interval has none here.
-    evaluation = MegatronEvaluation(training) if "--eval-interval" in options and options.get("--eval-iters", 100) > 0 else None
+    evaluation = (
+        MegatronEvaluation(training)
+        if "--eval-interval" in options and options.get("--eval-iters", 100) > 0
+        else None
+    )
     if evaluation:
         out.append(evaluation)
     if training.release["observing"]["profile"].get("by") == "tool":

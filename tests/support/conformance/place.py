@@ -26,10 +26,16 @@ def _wrong(kind, text):
     if kind in ("address", "own_address"):
         if not is_address(text):
             return f"is {text!r}, no address"
-        return f"is {text}, which is no address of this host" if kind == "own_address" and not is_own_address(text) else None
+        return (
+            f"is {text}, which is no address of this host"
+            if kind == "own_address" and not is_own_address(text)
+            else None
+        )
     if not text.isdigit():
         return f"is {text!r}, no number"
-    least, most = {"port": (1, 65535), "sched_port": (1024, 65535), "hccl_port": (1024, 65520)}.get(kind, (0, 1 << 31))
+    least, most = {"port": (1, 65535), "sched_port": (1024, 65535), "hccl_port": (1024, 65520)}.get(
+        kind, (0, 1 << 31)
+    )
     return None if least <= int(text) <= most else f"is {text}, not within {least}..{most}"
 
 
@@ -51,15 +57,21 @@ def _check(rules, environment):
         return problems
     numbers = {name: int(value) for name, value in environment.items() if value.isdigit()}
     shown = environment.get("ASCEND_RT_VISIBLE_DEVICES") or environment.get("CUDA_VISIBLE_DEVICES")
-    numbers["visible"] = [int(word) for word in shown.split(",") if word.isdigit()] if shown else None
+    numbers["visible"] = (
+        [int(word) for word in shown.split(",") if word.isdigit()] if shown else None
+    )
     for rule in rules.get("agree", []):
         try:
-            holds = eval(rule, {"__builtins__": {}, "sorted": sorted, "len": len}, numbers)  # pylint: disable=eval-used  # of this folder's own data files
+            holds = eval(
+                rule, {"__builtins__": {}, "sorted": sorted, "len": len}, numbers
+            )  # pylint: disable=eval-used  # of this folder's own data files
         except NameError as error:
             problems.append(f"'{rule}': {error}")
             continue
         if not holds:
-            problems.append(f"'{rule}' does not hold: {', '.join(f'{name}={value}' for name, value in numbers.items() if name in rule)}")
+            problems.append(
+                f"'{rule}' does not hold: {', '.join(f'{name}={value}' for name, value in numbers.items() if name in rule)}"
+            )
     return problems
 
 
@@ -79,12 +91,17 @@ class Place:
         self.launcher = rules["name"]
         self.rank = int(environment[rules["rank"]]) if "rank" in rules else 0
         self.world = int(environment[rules["world"]]) if "world" in rules else 1
-        self.device = int(environment[rules["device"]]) if rules.get("device", "") in environment else None
+        self.device = (
+            int(environment[rules["device"]]) if rules.get("device", "") in environment else None
+        )
         self.is_scheduler = rules["name"] == "scheduler"
         self.scheduler = None
         self._hub = None
         if "scheduler" in rules:
-            self.scheduler = (environment[rules["scheduler"][0]], int(environment[rules["scheduler"][1]]))
+            self.scheduler = (
+                environment[rules["scheduler"][0]],
+                int(environment[rules["scheduler"][1]]),
+            )
         elif "hub" in rules:
             self._hub = (environment[rules["hub"][0]], int(environment[rules["hub"][1]]))
         self.table = None

@@ -30,14 +30,18 @@ def _unique(what, values, problems):
 def _path(path, problems):
     first = path.find(".json")
     if first < 0 or first + len(".json") != len(path):
-        problems.append(f"EI0004: RANK_TABLE_FILE '{path}' is not a valid real path: the first '.json' has to be its end")
+        problems.append(
+            f"EI0004: RANK_TABLE_FILE '{path}' is not a valid real path: the first '.json' has to be its end"
+        )
     if os.path.islink(path):
         problems.append(f"RANK_TABLE_FILE '{path}' is a symbolic link, which torch_npu refuses")
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
         problems.append(f"RANK_TABLE_FILE '{path}' is no file")
     if mode & 0o022:
-        problems.append(f"RANK_TABLE_FILE '{path}' can be written by others ({stat.S_IMODE(mode):o})")
+        problems.append(
+            f"RANK_TABLE_FILE '{path}' can be written by others ({stat.S_IMODE(mode):o})"
+        )
 
 
 def _servers(table, problems):
@@ -46,7 +50,9 @@ def _servers(table, problems):
         problems.append("EI0017: server_list is missing or empty")
         return []
     if "server_count" in table and table["server_count"] != str(len(servers)):
-        problems.append(f"EI0004: server_count {table['server_count']!r} and {len(servers)} servers")
+        problems.append(
+            f"EI0004: server_count {table['server_count']!r} and {len(servers)} servers"
+        )
     _unique("server_id", [server.get("server_id") for server in servers], problems)
     rows = []
     for server in servers:
@@ -54,16 +60,28 @@ def _servers(table, problems):
         if not server.get("device"):
             problems.append(f"EI0017: server {server.get('server_id')!r} has no device")
         for device in server.get("device", []):
-            _scalars("device", device, ("device_id", "device_ip", "rank_id", "super_device_id"), problems)
+            _scalars(
+                "device", device, ("device_id", "device_ip", "rank_id", "super_device_id"), problems
+            )
             rows.append((server, device))
-    _unique("device_ip", [device["device_ip"] for _, device in rows if "device_ip" in device], problems)
+    _unique(
+        "device_ip", [device["device_ip"] for _, device in rows if "device_ip" in device], problems
+    )
     for server in servers:
-        _unique(f"server {server.get('server_id')}: device_id", [device.get("device_id") for device in server.get("device", [])], problems)
+        _unique(
+            f"server {server.get('server_id')}: device_id",
+            [device.get("device_id") for device in server.get("device", [])],
+            problems,
+        )
     if len(servers) > 1:
         for _, device in rows:
             if not is_address(device.get("device_ip", "")):
-                problems.append(f"EI0014: rank {device.get('rank_id')}: device_ip {device.get('device_ip')!r} is no address, and there is more than one server")
-    if sorted(device.get("rank_id", "") for _, device in rows) != sorted(str(i) for i in range(len(rows))):
+                problems.append(
+                    f"EI0014: rank {device.get('rank_id')}: device_ip {device.get('device_ip')!r} is no address, and there is more than one server"
+                )
+    if sorted(device.get("rank_id", "") for _, device in rows) != sorted(
+        str(i) for i in range(len(rows))
+    ):
         problems.append(f"EI0004: rank ids are not 0..{len(rows) - 1}")
     return rows
 
@@ -96,25 +114,35 @@ class Table:
             _path(path, problems)
             table = json.loads(content)
         except OSError as error:
-            raise Violation(f"EI0004: RANK_TABLE_FILE '{path}' is not a valid real path: {error.strerror}") from error
+            raise Violation(
+                f"EI0004: RANK_TABLE_FILE '{path}' is not a valid real path: {error.strerror}"
+            ) from error
         except ValueError as error:
-            raise Violation(f"EI0004: RANK_TABLE_FILE '{path}' cannot be parsed: {error}") from error
+            raise Violation(
+                f"EI0004: RANK_TABLE_FILE '{path}' cannot be parsed: {error}"
+            ) from error
         if table.get("version") not in ("1.0", "1.2"):
             problems.append(f"EI0004: version {table.get('version')!r}")
         if table.get("status") != "completed":
-            problems.append(f"EI0004: status {table.get('status')!r}: HCCL would wait for up to 1800 s")
+            problems.append(
+                f"EI0004: status {table.get('status')!r}: HCCL would wait for up to 1800 s"
+            )
         rows = _servers(table, problems)
         if problems:
             raise Violation(*problems)
         own = [(server, device) for server, device in rows if device["rank_id"] == str(rank)]
         if len(rows) != size or not own:
-            raise Violation(f"EI0004: the table has {len(rows)} ranks; RANK_ID is {rank}, RANK_SIZE {size}")
+            raise Violation(
+                f"EI0004: the table has {len(rows)} ranks; RANK_ID is {rank}, RANK_SIZE {size}"
+            )
         server, device = own[0]
         if device["device_id"] != str(device_id):
             raise Violation("EI0004: config devId is inconsistent with the local devId: "
                             f"rank {rank} is on device {device['device_id']}, DEVICE_ID is {device_id}")  # fmt: skip
         if is_address(server["server_id"]) and not is_own_address(server["server_id"]):
-            raise Violation(f"EI0014: rank {rank} is said to be on server {server['server_id']}, which is no address of this host")
+            raise Violation(
+                f"EI0014: rank {rank} is said to be on server {server['server_id']}, which is no address of this host"
+            )
         # Where the ranks of a test meet; HCCL's own would go by the cards' network.
         first = next(s["server_id"] for s, d in rows if d["rank_id"] == "0")
         self.first_server = first if is_address(first) else "127.0.0.1"

@@ -44,7 +44,13 @@ def _write(path, content, how, between):
 
 class Saver:
     def __init__(self, steps, part, training, counters=()):
-        self._steps, self._part, self._gang, self._say, self._run = steps, part, training.gang, training.say, training.run
+        self._steps, self._part, self._gang, self._say, self._run = (
+            steps,
+            part,
+            training.gang,
+            training.say,
+            training.run,
+        )
         self._lines = training.release["checkpoint"].get("lines", {})
         self._counters = counters
 
@@ -54,7 +60,12 @@ class Saver:
         if kind == "text":
             return rest.format(**values).encode()
         if kind == "json":
-            return json.dumps({key: values[value] if value in values else value for key, value in json.loads(rest).items()}).encode()
+            return json.dumps(
+                {
+                    key: values[value] if value in values else value
+                    for key, value in json.loads(rest).items()
+                }
+            ).encode()
         if kind == "raw":
             return json.dumps(training.record()).encode() + bytes(1024)
         record = training.record(rest)
@@ -62,13 +73,21 @@ class Saver:
             del record["step"]
         if kind == "zip":
             return state.zip_bytes(record)
-        counters = [] if rest == "none" else [(name, dims, typ, values[key]) for name, dims, typ, key in self._counters]
-        return (state.safetensors_bytes if kind == "safetensors" else state.ckpt_bytes)(record, counters)
+        counters = (
+            []
+            if rest == "none"
+            else [(name, dims, typ, values[key]) for name, dims, typ, key in self._counters]
+        )
+        return (state.safetensors_bytes if kind == "safetensors" else state.ckpt_bytes)(
+            record, counters
+        )
 
     def _own(self, steps, options):
         """Those that are this rank's, with these options."""
         for step in steps:
-            if any(name not in options for name in step.get("if", [])) or any(name in options for name in step.get("unless", [])):
+            if any(name not in options for name in step.get("if", [])) or any(
+                name in options for name in step.get("unless", [])
+            ):
                 continue
             if "barrier" in step or step.get("by", "all") in self._part:
                 yield step
@@ -79,12 +98,21 @@ class Saver:
                 self._gang.barrier()
             elif "print" in step or "say" in step:
                 text = step["print"] if "print" in step else self._lines[step["say"]]
-                self._say(text.format(**values), **{key: step[key] for key in ("at",) if key in step})
+                self._say(
+                    text.format(**values), **{key: step[key] for key in ("at",) if key in step}
+                )
             else:
-                _write(step["file"].format(**values), self._content(step["holds"], training, values), step["how"], between)
+                _write(
+                    step["file"].format(**values),
+                    self._content(step["holds"], training, values),
+                    step["how"],
+                    between,
+                )
 
     def save(self, training, options, values):
-        self.carry_out(self._steps, training, options, values, lambda: self._run.half_way(training.step))
+        self.carry_out(
+            self._steps, training, options, values, lambda: self._run.half_way(training.step)
+        )
         self._run.saved(training.step)
 
     def begin(self, training, options, values):
@@ -93,7 +121,9 @@ class Saver:
         self.carry_out(rules["now"], training, options, values)
         halves = []
         for step in self._own(rules["background"], options):
-            path, content = step["file"].format(**values), self._content(step["holds"], training, values)
+            path, content = step["file"].format(**values), self._content(
+                step["holds"], training, values
+            )
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.write(content[: len(content) // 2])

@@ -71,15 +71,24 @@ class Cut(State):
     def advance(self, gang, rank):
         self.step += 1
         self.weights = [mix(number + self.step) for number in self.weights]
-        own = [mix(number ^ (self.first + i << 32)) / 2.0**64 for i, number in enumerate(self.weights)]
+        own = [
+            mix(number ^ (self.first + i << 32)) / 2.0**64
+            for i, number in enumerate(self.weights)
+        ]
         total = 0.0
-        for (value,) in struct.iter_unpack("!d", b"".join(gang.exchange(struct.pack(f"!{self.count}d", *own)))):
+        for (value,) in struct.iter_unpack(
+            "!d", b"".join(gang.exchange(struct.pack(f"!{self.count}d", *own)))
+        ):
             total += value  # in the order of the units, the same on every rank
         self.optimizer = 0.9 * self.optimizer + 0.1 * total / self.units
         return 10.0 / (1.0 + 0.02 * self.step) + self.optimizer
 
     def record(self, part="all", **more):
-        out = super().record("optimizer" if part in ("all", "optimizer") else "none", units=[self.first, self.count, self.units], **more)
+        out = super().record(
+            "optimizer" if part in ("all", "optimizer") else "none",
+            units=[self.first, self.count, self.units],
+            **more,
+        )
         if part in ("all", "model"):
             out["weights"] = [f"{number:016x}" for number in self.weights]
         return out
@@ -92,8 +101,12 @@ class Cut(State):
         elif weights:
             first, count, units = record["units"]
             if units != self.units or first > self.first or first + count < self.first + self.count:
-                raise ValueError(f"it holds {count} units from {first} on, of {units}; asked for are {self.count} from {self.first} on, of {self.units}")
-            self.weights = [int(number, 16) for number in weights[self.first - first :][: self.count]]
+                raise ValueError(
+                    f"it holds {count} units from {first} on, of {units}; asked for are {self.count} from {self.first} on, of {self.units}"
+                )
+            self.weights = [
+                int(number, 16) for number in weights[self.first - first :][: self.count]
+            ]
 
 
 def cut_again(records, world):
@@ -103,8 +116,16 @@ def cut_again(records, world):
     for rank in range(world):
         first, count, units = units_of(rank, world)
         if units != len(whole):
-            raise ValueError(f"the shards have {len(whole)} units together, and {world} ranks share {units}")
-        out[rank] = {**records[0], "shard": rank, "world": world, "units": [first, count, units], "weights": whole[first : first + count]}
+            raise ValueError(
+                f"the shards have {len(whole)} units together, and {world} ranks share {units}"
+            )
+        out[rank] = {
+            **records[0],
+            "shard": rank,
+            "world": world,
+            "units": [first, count, units],
+            "weights": whole[first : first + count],
+        }
     return out
 
 
@@ -147,16 +168,28 @@ def _field(number, content):
 
 
 def _value(tag, dims, kind, content):
-    tensor = b"".join(b"\x08" + _varint(dim) for dim in dims) + _field(2, kind.encode()) + _field(3, content)
+    tensor = (
+        b"".join(b"\x08" + _varint(dim) for dim in dims)
+        + _field(2, kind.encode())
+        + _field(3, content)
+    )
     return _field(1, _field(1, tag.encode()) + _field(2, tensor))
 
 
 def ckpt_bytes(record, counters):
     """`counters`: (name, dims, kind, value) in the order in which the release appends them."""
     text = json.dumps(record).encode()
-    out = _value("embedding.weight", [2, 256], "Float32", bytes(2048)) + _value("conformance.state", [len(text)], "UInt8", text)
+    out = _value("embedding.weight", [2, 256], "Float32", bytes(2048)) + _value(
+        "conformance.state", [len(text)], "UInt8", text
+    )
     for name, dims, kind, value in counters:
-        packed = struct.pack("<f", value) if kind == "Float32" else struct.pack("<q", value) if kind == "Int64" else struct.pack("<i", value)
+        packed = (
+            struct.pack("<f", value)
+            if kind == "Float32"
+            else struct.pack("<q", value)
+            if kind == "Int64"
+            else struct.pack("<i", value)
+        )
         out += _value(name, dims, kind, packed)
     return out
 
@@ -197,7 +230,9 @@ def read_ckpt(path):
         if tag == "conformance.state":
             record = json.loads(content)
         elif len(content) in (4, 8):
-            counters[tag] = struct.unpack({b"Float32": "<f", b"Int64": "<q"}.get(tensor[2], "<i"), content)[0]
+            counters[tag] = struct.unpack(
+                {b"Float32": "<f", b"Int64": "<q"}.get(tensor[2], "<i"), content
+            )[0]
     if record is None:
         raise ValueError(f"'{path}' holds no training state")
     return record, counters
@@ -210,12 +245,26 @@ _TYPES = {"Float32": ("F32", "<f"), "Int64": ("I64", "<q"), "Int32": ("I32", "<i
 
 def safetensors_bytes(record, counters):
     text = json.dumps(record).encode()
-    entries = [("embedding.weight", "F32", [2, 256], bytes(2048)), ("conformance.state", "U8", [len(text)], text)]
+    entries = [
+        ("embedding.weight", "F32", [2, 256], bytes(2048)),
+        ("conformance.state", "U8", [len(text)], text),
+    ]
     for name, dims, kind, value in counters:
-        entries.append((name, _TYPES[kind][0], [dim for dim in dims if dim], struct.pack(_TYPES[kind][1], value)))
+        entries.append(
+            (
+                name,
+                _TYPES[kind][0],
+                [dim for dim in dims if dim],
+                struct.pack(_TYPES[kind][1], value),
+            )
+        )
     header, data = {}, b""
     for name, kind, shape, content in entries:
-        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        header[name] = {
+            "dtype": kind,
+            "shape": shape,
+            "data_offsets": [len(data), len(data) + len(content)],
+        }
         data += content
     head = json.dumps(header, separators=(",", ":")).encode()
     head += b" " * (-len(head) % 8)
@@ -230,7 +279,14 @@ def read_safetensors(path):
     header, data = json.loads(text[8 : 8 + size]), text[8 + size :]
     if max(entry["data_offsets"][1] for entry in header.values()) != len(data):
         raise ValueError("truncated")
-    parts = {name: data[entry["data_offsets"][0] : entry["data_offsets"][1]] for name, entry in header.items()}
+    parts = {
+        name: data[entry["data_offsets"][0] : entry["data_offsets"][1]]
+        for name, entry in header.items()
+    }
     kinds = {kind: form for kind, form in _TYPES.values()}
-    counters = {name: struct.unpack(kinds[header[name]["dtype"]], part)[0] for name, part in parts.items() if len(part) in (4, 8)}
+    counters = {
+        name: struct.unpack(kinds[header[name]["dtype"]], part)[0]
+        for name, part in parts.items()
+        if len(part) in (4, 8)
+    }
     return json.loads(parts["conformance.state"]), counters

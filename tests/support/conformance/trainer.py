@@ -30,7 +30,10 @@ _LOOPS = {"mindformers": mindformers, "megatron": megatron, "fsdp2": fsdp2}
 def release(name):
     """The data file. "extends" names another one; what both have is this one's, mappings are joined, "NAME!" replaces the other's NAME whole, and
     arguments.without names flags of the other's that are gone."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "releases", f"{name}.json"), encoding="utf-8") as file:
+    with open(
+        os.path.join(os.path.dirname(os.path.abspath(__file__)), "releases", f"{name}.json"),
+        encoding="utf-8",
+    ) as file:
         own = json.load(file)
     if "extends" in own:
         own = _joined(release(own["extends"]), own)
@@ -58,9 +61,17 @@ class Run:
         self._hold = os.environ.get("CONFORMANCE_HOLD", "").split()
         self._forget = os.environ.get("CONFORMANCE_NO_STRATEGY")
         record = self._record = os.environ.get("CONFORMANCE_RECORD")
-        self._leave = os.environ.get("CONFORMANCE_LEAVE") if record and not os.path.exists(os.path.join(record, "left")) else None
-        self._trace = open(os.path.join(record, f"{name}.trace"), "a", encoding="ascii") if record else None
-        self._events = open(os.path.join(record, f"{name}.events"), "a", encoding="utf-8") if record else None
+        self._leave = (
+            os.environ.get("CONFORMANCE_LEAVE")
+            if record and not os.path.exists(os.path.join(record, "left"))
+            else None
+        )
+        self._trace = (
+            open(os.path.join(record, f"{name}.trace"), "a", encoding="ascii") if record else None
+        )
+        self._events = (
+            open(os.path.join(record, f"{name}.events"), "a", encoding="utf-8") if record else None
+        )
 
     def _event(self, kind, **more):
         if self._events:
@@ -110,7 +121,11 @@ class Run:
     def half_way(self, step):
         if self._hold and [self._name, str(step)] == [f"rank-{self._hold[0]}", self._hold[1]]:
             try:
-                os.close(os.open(os.path.join(self._record, "blocked"), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+                os.close(
+                    os.open(
+                        os.path.join(self._record, "blocked"), os.O_CREAT | os.O_EXCL | os.O_WRONLY
+                    )
+                )
             except FileExistsError:
                 return  # a later attempt's
             while True:
@@ -136,7 +151,10 @@ def _work(rules, script, argv):
     mode = getattr(training, "mode", "train")
     if not getattr(training, "compile", bool)():
         training.load()
-        {"eval": getattr(training, "evaluate", None), "predict": getattr(training, "predict", None)}.get(mode, training.train)()
+        {
+            "eval": getattr(training, "evaluate", None),
+            "predict": getattr(training, "predict", None),
+        }.get(mode, training.train)()
     training.gang.barrier()
     training.gang.goodbye()
 

@@ -40,7 +40,9 @@ def _ranks(path):
         found[one["rank"]] = one
     worlds = {one["world"] for one in found.values()}
     if len(worlds) != 1 or sorted(found) != [*range(next(iter(worlds)))]:
-        raise Violation(f"'{path}' has the strategies of ranks {sorted(found)}, of {sorted(worlds)}")
+        raise Violation(
+            f"'{path}' has the strategies of ranks {sorted(found)}, of {sorted(worlds)}"
+        )
     with open(merged, "w", encoding="ascii") as file:
         json.dump({"ranks": len(found)}, file)
     return len(found)
@@ -48,7 +50,11 @@ def _ranks(path):
 
 def _source(path, ranks):
     """({rank: state}, counters): one file a rank, all of one step."""
-    there = sorted(name for name in os.listdir(path) if name.startswith("rank_") and os.path.isdir(os.path.join(path, name)))
+    there = sorted(
+        name
+        for name in os.listdir(path)
+        if name.startswith("rank_") and os.path.isdir(os.path.join(path, name))
+    )
     if there != sorted(f"rank_{rank}" for rank in range(ranks)):
         raise Violation(f"'{path}' has {there}, and the strategy is of {ranks} ranks")
     records, counters = {}, {}
@@ -56,18 +62,33 @@ def _source(path, ranks):
         own = os.path.join(path, f"rank_{rank}")
         files = [name for name in os.listdir(own) if name.endswith(".ckpt")]
         if len(files) != 1:
-            raise Violation(f"'{own}' has {len(files)} checkpoints, {sorted(files)}: it would take any of them")
+            raise Violation(
+                f"'{own}' has {len(files)} checkpoints, {sorted(files)}: it would take any of them"
+            )
         records[rank], counters[rank] = state.read_ckpt(os.path.join(own, files[0]))
-    if len({record.get("step") for record in records.values()}) != 1 or len({json.dumps(one) for one in counters.values()}) != 1:
-        raise Violation(f"'{path}' has files of steps {sorted(str(record.get('step')) for record in records.values())}")
+    if (
+        len({record.get("step") for record in records.values()}) != 1
+        or len({json.dumps(one) for one in counters.values()}) != 1
+    ):
+        raise Violation(
+            f"'{path}' has files of steps {sorted(str(record.get('step')) for record in records.values())}"
+        )
     if any(record["world"] != ranks or record["shard"] != rank for rank, record in records.items()):
-        raise Violation(f"'{path}' has shards of {sorted({record['world'] for record in records.values()})} ranks, and the strategy is of {ranks}")
+        raise Violation(
+            f"'{path}' has shards of {sorted({record['world'] for record in records.values()})} ranks, and the strategy is of {ranks}"
+        )
     return records, counters[0]
 
 
 def _run(rules, argv):
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    for name, default in (("src_ckpt_strategy", ""), ("dst_ckpt_strategy", ""), ("src_ckpt_dir", ""), ("dst_ckpt_dir", ""), ("prefix", "checkpoint_")):
+    for name, default in (
+        ("src_ckpt_strategy", ""),
+        ("dst_ckpt_strategy", ""),
+        ("src_ckpt_dir", ""),
+        ("dst_ckpt_dir", ""),
+        ("prefix", "checkpoint_"),
+    ):
         parser.add_argument(f"--{name}", default=default)
     args = parser.parse_args(argv)
     left = [name for name in ("RANK_TABLE_FILE", "RANK_ID", "MS_ROLE") if name in os.environ]
@@ -80,7 +101,11 @@ def _run(rules, argv):
         shards = state.cut_again(records, world)
     except ValueError as error:
         raise engine_error("ValueError", str(error)) from error
-    kinds = [(name, dims, kind, counters[name]) for name, dims, kind, _ in rules["checkpoint"]["counters"] if name in counters]
+    kinds = [
+        (name, dims, kind, counters[name])
+        for name, dims, kind, _ in rules["checkpoint"]["counters"]
+        if name in counters
+    ]
     for rank, record in shards.items():
         path = os.path.join(args.dst_ckpt_dir, f"rank_{rank}", f"{args.prefix}{rank}.ckpt")
         os.makedirs(os.path.dirname(path), exist_ok=True)
