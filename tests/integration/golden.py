@@ -3,7 +3,7 @@
     == title
     $ muster run job.yaml
     exit 64
-    what it said
+    what it printed
 """
 
 import os
@@ -50,7 +50,7 @@ class Golden:
             test.assertEqual(
                 text,
                 self.cases.get(title, "(not in the golden file; run with --rewrite)"),
-                f"{title}; --rewrite takes over what was said",
+                f"{title}; --rewrite takes over what is printed",
             )
 
     def save(self, whole):
@@ -68,7 +68,7 @@ class GoldenCase(unittest.TestCase):
     maxDiff = None
     golden: Golden
 
-    def output(self, cluster, title, done, code):
+    def check_output(self, cluster, title, done, code):
         self.assertEqual(done.code, code, str(done))
         text = f"$ {' '.join(done.command)}\nexit {done.code}\n{done.out}{done.err}"
         self.golden.check(self, title, replaced(cluster, text))

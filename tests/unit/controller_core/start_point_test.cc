@@ -385,7 +385,7 @@ TEST(StartPoint, AFirstStepThatIsNotBehindTheOneHandedOverIsReported) {
     fact.mutable_first_step()->set_step(step);
     world.report("n0", std::move(fact));
     const std::string text = fmt::format(
-        "attempt 1 did not go on from step 1000: began at {}; the program has to load what lies in "
+        "attempt 1 did not go on from step 1000: began at {}; the program has to load what is in "
         "${{resume.dir}} (MUSTER_RESUME_DIR)",
         step);
     EXPECT_EQ(went_back_text(world.job("j"), *world.job("j").current()), reported ? text : "");
