@@ -91,7 +91,7 @@ time.sleep(600)
 """
 
 # Each rank says who it is. On two nodes with two devices each, n1's script has the number 1, and rank 1 of the training is inside n0's.
-NUMBERS = "torchrun --nproc_per_node 8 numbers.py\n"
+NUMBERS = "torchrun --nproc_per_node 8 who.py\n"
 WHO = """import os
 print(f"this is rank {os.environ['RANK']} of the training", flush=True)
 """
@@ -163,7 +163,7 @@ NOT_THIS = '#!/bin/sh\necho "the real $(basename $0) was called" >&2\nexit 99\n'
 
 class Shim(EngineTest):
     scripts = {"pretrain_gpt.py": "megatron-core-0.12"}
-    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "short.sh": SHORT, "behind_short.sh": BEHIND_SHORT, "computed.sh": COMPUTED, "last_line.sh": LAST_LINE, "fails.py": FAILS, "numbers.sh": NUMBERS, "numbers.py": WHO, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
+    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "short.sh": SHORT, "behind_short.sh": BEHIND_SHORT, "computed.sh": COMPUTED, "last_line.sh": LAST_LINE, "fails.py": FAILS, "numbers.sh": NUMBERS, "who.py": WHO, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
              "real/torchrun": REAL_TORCHRUN, "env/bin/torchrun": NOT_THIS}  # fmt: skip
 
     @classmethod
