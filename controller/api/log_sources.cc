@@ -118,15 +118,17 @@ void find_training_ranks(LogSources& sources, std::span<const AttemptNo> chosen,
   // A node that has no part is refused later, by its name.
   if (!request.node().empty() && !std::ranges::all_of(parts, elsewhere))
     std::erase_if(parts, elsewhere);
-  // `apart`: the ranks that are not inside the script of their own number.
+  // `apart`: the ranks that are inside none of the scripts that the request names.
   std::set<std::uint32_t> scripts, inside, apart;
   for (const LogSources::Part* part : parts) {
     const std::uint32_t first = part->first.value;
+    const bool named = std::ranges::any_of(request.ranks(), [&](std::uint32_t rank) {
+      return rank >= first && rank - first < part->count;
+    });
     for (std::uint32_t i = 0; i < part->count; ++i) scripts.insert(first + i);
     for (std::uint32_t i = 0; i < part->training_count; ++i) {
-      const std::uint32_t rank = part->training_first + i;
-      inside.insert(rank);
-      if (rank < first || rank - first >= part->count) apart.insert(rank);
+      inside.insert(part->training_first + i);
+      if (!named) apart.insert(part->training_first + i);
     }
   }
   google::protobuf::RepeatedField<std::uint32_t> ranks;

@@ -61,8 +61,9 @@ struct LogChoice {
 // without a log.
 //
 // If a script has the number of a rank that is inside another script, the number means the script.
-// With request.training_ranks it means both logs. Only the `chosen` attempts count, and with
-// request.node only the script of that node and the ranks inside it.
+// With request.training_ranks it means both logs, unless that other script is named as well: its
+// log has the rank's output. Only the `chosen` attempts count, and with request.node only the
+// script of that node and the ranks inside it.
 void find_training_ranks(LogSources& sources, std::span<const AttemptNo> chosen,
                          v1::ReadLogsRequest& request);
 

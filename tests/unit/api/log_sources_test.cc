@@ -179,6 +179,13 @@ TEST(LogChoice, ANumberOfAScriptAndOfARankInsideAnotherScript) {
   EXPECT_EQ(found(first, 1, "b"), "1 ");
   EXPECT_EQ(found(first, 2, "a"), "2 ") << "refused later, with what node a has";
   EXPECT_EQ(found(first, 2, "x"), "rank-2 ") << "only the node is refused later";
+
+  v1::ReadLogsRequest together;
+  together.add_ranks(0);
+  together.add_ranks(1);
+  together.set_training_ranks(true);
+  find_training_ranks(sources, first, together);
+  EXPECT_TRUE(together.auxiliaries().empty()) << "script 0 has the output of rank 1";
 }
 
 TEST(MissingLogs, ARankOfAnotherNode) {
