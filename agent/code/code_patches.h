@@ -1,8 +1,8 @@
 // apply_patches() applies patches to a tree that nobody else uses yet. It keeps no state. It
 // blocks, and may run on any thread.
 //
-// `git apply` applies diffs (docs/decisions/0010-code-patches-by-git-apply.md); common/code_patch
-// applies muster's own patches.
+// `git apply` applies diffs (docs/decisions/0010-code-patches-by-git-apply.md).
+// common/compat/code_patch applies muster's own patches.
 //
 // A diff is not trusted. common/compat/code_patch/unified.h first rejects what is never applied.
 // git refuses names outside the tree and anything behind a symbolic link. It applies a whole patch

@@ -1,5 +1,5 @@
-// make_plog_dirs() makes the directories of the ranks' process logs (engine/plog.h). It keeps no
-// state. It runs on the thread of a start.
+// make_plog_dirs() makes the directories of the ranks' process logs (common/engine/ascend/plog.h).
+// It keeps no state. It runs on the thread of a start.
 //
 // The directories are in the run directory: on the node's own disk, and removed with it.
 #pragma once

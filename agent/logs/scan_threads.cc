@@ -59,7 +59,7 @@ void ScanThreads::begin_thread(const std::shared_ptr<State>& state) {
   if (state->threads >= state->most) return;
   try {
     std::thread([state] {
-      (void)::pthread_setname_np(::pthread_self(), "agent-look");
+      (void)::pthread_setname_np(::pthread_self(), "agent-scan");
       serve(state);
     }).detach();
     ++state->threads;

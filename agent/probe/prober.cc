@@ -61,7 +61,7 @@ Result<std::unique_ptr<Prober>> Prober::start(ProbeOptions options, Duration int
                                               OnProbed on_probed) {
   auto shared = std::make_shared<Shared>();
   shared->cancel = io::UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!shared->cancel) return fail_errno("starting to look for devices", errno);
+  if (!shared->cancel) return fail_errno("starting to probe devices", errno);
   shared->options = std::move(options);
   shared->options.cancel_fd = shared->cancel.get();
   shared->interval = interval;
@@ -69,7 +69,7 @@ Result<std::unique_ptr<Prober>> Prober::start(ProbeOptions options, Duration int
   try {
     shared->thread = std::thread([shared] { shared->run(); });
   } catch (const std::system_error& error) {
-    return fail_errno("starting a thread that looks for devices", error.code().value());
+    return fail_errno("starting a thread that probes devices", error.code().value());
   }
   return std::unique_ptr<Prober>(new Prober(std::move(shared)));
 }

@@ -45,7 +45,7 @@ struct Host::Impl {
         start_threads(owner),
         disposal("agent-disposal"),
         scan_timer(owner, "scan runs"),
-        frozen_timer(owner, "look for frozen workers") {}
+        frozen_timer(owner, "check for frozen workers") {}
   ~Impl() { disposal.stop(); }
 
   void act(const StartRun& start);

@@ -24,7 +24,7 @@ std::string descriptors_missing(std::size_t wanted) {
   if (limit >= wanted) return {};
   return "at most " + std::to_string(limit) + " descriptors may be open in this process, " +
          std::to_string(wanted) +
-         " are wanted: logs are opened anew for each look, and many nodes or clients are kept out; "
+         " are wanted: logs are opened anew for each scan, and many nodes or clients are kept out; "
          "raise the hard limit (ulimit -Hn, LimitNOFILE=) and start again";
 }
 

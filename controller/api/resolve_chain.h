@@ -12,7 +12,8 @@
 //   start.dir      "job:J", "stage:S": that job's directory of checkpoints; else the directory
 //                  itself
 //   start.point    the checkpoint, as far as the submission can know it: if it comes from a stage
-//                  that has not run, it is known at the end of that stage (core/start_point.h)
+//                  that has not run, it is known at the end of that stage (start_point.h of
+//                  controller/core/chains)
 #pragma once
 
 #include <functional>

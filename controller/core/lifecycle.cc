@@ -51,7 +51,9 @@ std::string_view cause(JobStep step) {
 
 std::string lifecycle_page() {
   std::string page =
-      "# The life of a job\n\n"
+      "# Phases of a job\n\n"
+      "After this page you know which event moves a job from one phase to the next, when its next "
+      "attempt may start, and which fault its verdict names.\n\n"
       "Generated from `kJobMoves` in `controller/core/model/job_phase.h`; a test compares the two. "
       "`MUSTER_REWRITE=1 unit_controller_core` writes it anew.\n\n"
       "| Phase | What it means |\n|---|---|\n";

@@ -360,7 +360,7 @@ class HostileRank(Case):
                     self.assertRegex(text, r"Error: x\??\]0;title")
 
     def test_run_on_a_terminal(self):
-        """It moves the cursor itself, for its block; what it does not do is a window's title, a wake FIFO, or text from right to left."""
+        """It moves the cursor itself, for its block; what it does not do is a window's title, a beep, or text from right to left."""
         shown, code = self.on_terminal("run", self.cluster.spec("name: seen\n" + self.spec))
         text = shown.decode(errors="replace")
         self.assertEqual(code, 1, text)

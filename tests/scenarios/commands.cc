@@ -394,7 +394,7 @@ void swept(World& world, const Command& command) {
     const std::string node = part.placed.node.str();
     const bool named = command.words.size() > 1;
     if (part.swept || part.idle() ||
-        (named ? !command.has_word(node) : !world.agents.at(node).pulsing))
+        (named ? !command.has_word(node) : !world.agents.at(node).heartbeats))
       continue;
     const bool well = part.exits.size() == part.placed.rank_count;
     const std::string reason = command.option("reason", well ? "ended" : "stopped");
@@ -543,7 +543,7 @@ constexpr Verb kVerbs[] = {
     {"stage", stage},
     {"submit-chain", submit_chain},
     {"silent", [](World& world,
-                  const Command& command) { world.agents.at(command.word(0)).pulsing = false; }},
+                  const Command& command) { world.agents.at(command.word(0)).heartbeats = false; }},
     {"disconnect", [](World& world, const Command& command) { world.hang_up(command.word(0)); }},
     {"back", back},
     {"unknown-swept", unknown_swept},

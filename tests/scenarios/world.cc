@@ -166,7 +166,7 @@ void World::advance(Duration by) {
     now_.boot = next;
     if (next == heartbeat) {
       for (auto& [name, agent] : agents) {
-        if (!agent.pulsing) continue;
+        if (!agent.heartbeats) continue;
         core::observe(presence_, ledger_,
                       core::HeartbeatHeard{.node = NodeName(name), .connection = agent.connection},
                       now_);
@@ -189,7 +189,7 @@ void World::hello(const std::string& node) {
                                                          .version = "test"});
   if (decision.refusal) return;
   agent.connection = ConnectionId(next_connection_++);
-  agent.pulsing = true;
+  agent.heartbeats = true;
   see(core::Connected{.node = NodeName(node),
                       .connection = agent.connection,
                       .instance = InstanceId(agent.instance),
@@ -201,7 +201,7 @@ void World::hang_up(const std::string& node) {
   Agent& agent = agents.at(node);
   see(core::Disconnected{.node = NodeName(node), .connection = agent.connection});
   agent.connection = ConnectionId();
-  agent.pulsing = false;
+  agent.heartbeats = false;
 }
 
 void World::restart(std::size_t lost) {
@@ -221,7 +221,7 @@ void World::restart(std::size_t lost) {
                                              .version = "test"}}});
   settle();
   for (auto& [name, agent] : agents) {
-    if (agent.pulsing) hello(name);
+    if (agent.heartbeats) hello(name);
   }
 }
 

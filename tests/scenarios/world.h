@@ -19,7 +19,7 @@ struct Agent {
   std::string instance, boot;
   v1::Inventory inventory;
   ConnectionId connection;  // 0: not connected
-  bool pulsing = false;     // connected, and sends a heartbeat each second
+  bool heartbeats = false;     // connected, and sends a heartbeat each second
   std::vector<v1::PresentAttempt> present;
 };
 

@@ -176,11 +176,11 @@ class StopIsExplicit : public Invariant {
     const auto of_run = machine.of_run(run);
     // A worker that has no claim yet has no rank, and never gets one after the agent has taken the
     // claim.
-    const bool minded = std::ranges::any_of(of_run, [&](std::uint64_t pid) {
+    const bool supervised = std::ranges::any_of(of_run, [&](std::uint64_t pid) {
       const Process& process = machine.processes().at(pid);
       return process.kind == Process::Kind::Worker && process.claimed;
     });
-    if (minded)
+    if (supervised)
       broken(
           fmt::format("{} sweeps {} under its living worker", machine.name().str(), describe(run)));
   }

@@ -3,11 +3,11 @@
 
   layers     an include may only follow an arrow of CMake: DEPS between targets (one a folder), ROOMS between the subfolders of one target; the
              arrows have no cycle
-  pure       controller/core, agent/core, common/engine, common/text and the launcher of common/compat see the standard library, protobuf messages and each other's base: no I/O
+  pure       controller/core, agent/core, common/engine, common/text, and launcher and shell of common/compat see the standard library, protobuf messages and each other's base: no I/O
   banned     calls that have a better replacement here, named in the message
   headers    #pragma once, an opening comment that says what the header owns, and NAME.cc includes its NAME.h before anything else: so
              every such header is known to be self-contained
-  columns    sources fit the width that .clang-format has; raw strings and what stands between `clang-format off` and `on` may be wider
+  columns    C++ and proto fit the width that .clang-format has; raw strings and what stands between `clang-format off` and `on` may be wider
   words      unfinished work does not land
   glossary   docs/glossary.md has one word for one thing: its rivals stand nowhere, and vague verbs are in no identifier and no field name
   paths      nothing holds a path of the machine it was written on
@@ -66,7 +66,7 @@ arrows, folders_of = (
 def by_keyword(text):
     """The arguments of muster_library behind its name, by keyword."""
     found, words = {}, None
-    for word in re.findall(r'"[^"]*"|[^\s"]+', re.sub(r"#.*", "", text)):
+    for word in re.findall(r'"[^"]*"|[^\s"]+', text):
         if word in KEYWORDS:
             words = found.setdefault(word, [])
         elif words is not None:
@@ -78,10 +78,13 @@ for cmake in FILES:
     if cmake.name != "CMakeLists.txt" or cmake.relative_to(ROOT).parts[0] not in ROOMS:
         continue
     folder = str(cmake.parent.relative_to(ROOT))
-    for name, rest in re.findall(r"muster_library\(\s*(\S+)([^)]*)\)", cmake.read_text()):
+    text = re.sub(r"#.*", "", cmake.read_text())
+    for name, rest in re.findall(r"muster_library\(\s*(\S+)([^)]*)\)", text):
         arguments = by_keyword(rest)
         targets = arguments.get("DEPS", [])
         rooms = {}
+        if folder in arrows:
+            problem(cmake, 1, "layers", "one muster_library a folder")
         for room in arguments.get("ROOMS", []):
             own, _, others = room.partition(":")
             rooms[f"{folder}/{own.strip()}"] = [f"{folder}/{other}" for other in others.split()]
@@ -89,6 +92,8 @@ for cmake in FILES:
         arrows[folder] = [*rooms, *targets]
         for room, others in rooms.items():
             arrows[room] = [*others, *targets]
+            for other in set(others) - rooms.keys():
+                problem(cmake, 1, "layers", f"ROOMS: '{room}' names '{other}', which is not a room")
 
 
 def reach(folder, seen=None):
@@ -101,6 +106,10 @@ def reach(folder, seen=None):
                 reach(other, seen)
     return seen
 
+
+for path in PRODUCT:
+    if path.suffix == ".cc" and str(path.parent.relative_to(ROOT)) not in arrows:
+        problem(path, 1, "layers", "in no target's folder and in no ROOMS: nothing compiles it")
 
 allowed = {folder: reach(folder) | {folder} for folder in arrows}
 for folder in arrows:
@@ -305,6 +314,9 @@ ANYWHERE = {
     "cookie": "process tag",
     "bell": "wake FIFO",
     "pulse": "heartbeat",
+    "pulsing": "sending heartbeats",
+    "pulsed": "sent a heartbeat",
+    "hushed": "suppressed",
     "hush": "suppress",
     "circle": "reachable set, cycle",
 }
@@ -315,13 +327,17 @@ IN_NAMES = {
     "held": "reserved, owned",
     "beside": "the relation that is meant",
     "bring": "fetch",
+    "brings": "fetches",
+    "brought": "fetched",
+    "looked": "scanned, probed, checked",
     "minds": "respects",
+    "minded": "supervised",
 }
 OTHERS = (
     "tests/fixtures/",
     "tests/dumps/",
     "tests/unit/patch/cases.txt",
-    "tests/unit/import/",
+    "tests/unit/import/exported_test.cc",
 )  # words of other people's programs
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -332,13 +348,20 @@ CPP_TEXT = re.compile(
 )
 
 
+CPP = (".h", ".cc", ".proto")
+
+
+def is_python(path, text):
+    return path.suffix == ".py" or text.startswith(("#!/usr/bin/env python", "#!/usr/bin/python"))
+
+
 def blank(text):
     return re.sub(r"[^\n]", " ", text)
 
 
 def names_only(path, text):
     """The text with comments and strings blanked, on the same lines."""
-    if path.suffix != ".py":
+    if path.suffix in CPP:
         return CPP_TEXT.sub(lambda match: blank(match[0]), text)
     lines = [list(line) for line in text.split("\n")]
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -360,11 +383,12 @@ for path in FILES:
         text = path.read_text()
     except UnicodeDecodeError:
         continue
-    code = (
-        names_only(path, text).splitlines()
-        if path.suffix in (".h", ".cc", ".proto", ".py")
-        else None
-    )
+    code = None
+    if path.suffix in CPP or is_python(path, text):
+        code = names_only(path, text).splitlines()
+    for part in {part.lower() for part in PART.findall(OUR_NAMES.sub("", name))}:
+        if part in ANYWHERE or part in IN_NAMES:
+            problem(path, 1, "glossary", f"'{part}' in the file's name")
     for number, line in enumerate(text.splitlines(), 1):
         if "tidy: allow" in line:
             continue

@@ -24,7 +24,7 @@ void add_ranktable_convert(CLI::App& group, Context& context, int& exit);
 void add_ranktable_check(CLI::App& group, Context& context, int& exit);
 void add_ranktable_show(CLI::App& group, Context& context, int& exit);
 
-// --- ranktable_file.cc ---
+// --- file.cc ---
 // "-" means standard input. Every error is ErrorCode::InvalidArgument: "reading the rank table 'x':
 // there is no such file".
 Result<std::string> read_input(const std::string& path, std::string_view what, std::size_t most);
@@ -42,7 +42,7 @@ void print_notes(const Context& context, const std::vector<ranktable::Finding>& 
 // Returns "doing: what is wrong", or "doing: several problems:" with a line for each.
 Error with_problems(std::string_view doing, std::string_view problems);
 
-// --- ranktable_addresses.cc ---
+// --- addresses.cc ---
 struct AddressSource {
   std::string conf = "/etc/hccn.conf";
   std::chrono::milliseconds tool_time{5000};  // limit of hccn_tool for one card
@@ -63,7 +63,7 @@ struct ServerId {
 // address, which every server has, it returns the address of the default route.
 Result<ServerId> own_server_id();
 
-// --- ranktable_hosts.cc ---
+// --- hosts.cc ---
 // Reads hosts.yaml (or the same as JSON). The servers keep its order, and the ranks are numbered.
 // Errors: every problem with its position.
 Result<ranktable::RankTable> read_hosts(const std::string& path, ranktable::Version version);

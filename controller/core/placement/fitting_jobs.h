@@ -23,7 +23,7 @@ class FittingJobs {
   [[nodiscard]] bool ran_out() const {
     return checks_ != nullptr && *checks_ == 0 && !heads_.empty();
   }
-  // The place up to which jobs were returned, or could not be held.
+  // The place up to which jobs were returned, or did not fit on the nodes.
   [[nodiscard]] std::int64_t reached() const { return reached_; }
 
  private:

@@ -168,9 +168,9 @@ class Cluster:
         if "MUSTER_LOG_LEVEL" in os.environ:
             kept["MUSTER_LOG_LEVEL"] = os.environ["MUSTER_LOG_LEVEL"]
         os.makedirs(self.path("log"), exist_ok=True)
-        self.daemons.append(
-            Daemon(name, command, {**kept, **(env or {})}, self.path("log", name + ".log"))
-        )
+        twins = sum(daemon.name == name and daemon.alive() for daemon in self.daemons)
+        log = self.path("log", f"{name}-{twins + 1}.log" if twins else f"{name}.log")
+        self.daemons.append(Daemon(name, command, {**kept, **(env or {})}, log))
         return self.daemons[-1]
 
     def _listening(self, daemon):
@@ -390,12 +390,12 @@ class Cluster:
         """Ends everything; what should not have been there any more when all had ended in order."""
         for item in self.closing:
             item.close()
-        self._read_endpoint()
         try:
+            self._read_endpoint()
             if any(daemon.alive() and daemon.name == "controller" for daemon in self.daemons):
                 self._end_jobs()
-        except (AssertionError, subprocess.SubprocessError) as error:
-            self._left.append(str(error))
+        except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
+            self._left.append(f"{type(error).__name__}: {error}")
         self.end_daemons()
         for process in self.processes():
             self._left.append(
@@ -403,11 +403,12 @@ class Cluster:
             )
             kill_process(process)
             wait_gone(process)
+        for pid, _ in processes_of(self.dir):
+            wait_pid(pid, LAST_MOMENT)
         for pid, command in processes_of(self.dir):
-            if not wait_pid(pid, LAST_MOMENT):
-                self._left.append(f"process {pid} ({command})")
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            self._left.append(f"process {pid} ({command})")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
             self._left += ["socket " + line.split()[-1] for line in file if self.dir in line]
         for job in self.jobs:

@@ -4,21 +4,22 @@ import os
 import signal
 import subprocess
 
-from .processes import die_with_parent, wait_ended
+from .processes import wait_ended
 from .programs import DEADLINE
 from .waiting import wait_until
 
 
 class Daemon:
-    """`log`: the file that all daemons of this name append to, one after the other."""
+    """`log`: the file of this name; a daemon next to a live one of its name has its own. The kernel
+    kills the daemon when the test is gone, however that ended."""
 
     def __init__(self, name, command, env, log):
         self.name, self.log = name, log
         with open(log, "ab") as output:
             self._begin = output.tell()
             self.process = subprocess.Popen(
-                command, env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                start_new_session=True, preexec_fn=die_with_parent)  # fmt: skip
+                ["/usr/bin/setpriv", "--pdeathsig", "KILL", *command], env=env, cwd="/",
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)  # fmt: skip
         self.pid_fd = os.pidfd_open(self.process.pid)
 
     def alive(self):

@@ -1,7 +1,6 @@
 """Processes: who lives, who belongs to a cluster, to kill one and to wait for its end. Pid and start time together are a process."""
 
 import collections
-import ctypes
 import os
 import re
 import select
@@ -10,14 +9,6 @@ import signal
 from .programs import DEADLINE
 
 Process = collections.namedtuple("Process", "pid start parent argv env")
-
-_libc = ctypes.CDLL(None, use_errno=True)
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent():
-    """For the child of a test, before its exec: the kernel kills it when the test is gone, however that ended."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _stat(pid):

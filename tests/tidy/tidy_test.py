@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""tests/tidy/tidy.py on small trees of its own: what its rules about rooms and words find, and what they leave alone."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TIDY = pathlib.Path(__file__).resolve().with_name("tidy.py")
+HEADER = "// Adds. Pure.\n#pragma once\n"
+
+
+class Tidy(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.root = pathlib.Path(place.name)
+        self.write(".clang-format", "BasedOnStyle: Google\nColumnLimit: 100\n")
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def problems(self):
+        done = subprocess.run(
+            [sys.executable, "-B", str(TIDY), str(self.root)], capture_output=True, text=True
+        )
+        self.assertEqual(done.returncode, 1 if done.stdout else 0, done.stderr)
+        return done.stdout.splitlines()
+
+    def rooms(self, rooms, **sources):
+        """A target `common/sum` with these ROOMS; sources: a path with __ for / and what it includes."""
+        self.write("common/sum/CMakeLists.txt", f"muster_library(muster_sum ROOMS {rooms} DEPS)\n")
+        for name, included in sources.items():
+            path = "common/sum/" + name.replace("__", "/") + ".h"
+            self.write(path, HEADER + "".join(f'#include "common/sum/{one}"\n' for one in included))
+        return self.problems()
+
+    def test_rooms_include_along_their_arrows(self):
+        self.assertEqual(
+            self.rooms(
+                'low "high: low"', low__a=[], high__b=["low/a.h"], top=["high/b.h", "low/a.h"]
+            ),
+            [],
+        )
+
+    def test_against_an_arrow(self):
+        found = self.rooms('low "high: low"', low__a=["high/b.h"], high__b=[])
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("'common/sum/low' has no arrow (DEPS, ROOMS) to 'common/sum/high'", found[0])
+
+    def test_a_room_does_not_include_the_folder_above(self):
+        found = self.rooms("low", low__a=["top.h"], top=[])
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("'common/sum/low' has no arrow (DEPS, ROOMS) to 'common/sum'", found[0])
+
+    def test_a_cycle_of_rooms(self):
+        found = self.rooms('"low: high" "high: low"', low__a=[], high__b=[])
+        self.assertEqual(len([line for line in found if "in a cycle" in line]), 2, found)
+
+    def test_an_arrow_to_no_room(self):
+        found = self.rooms('low "high: lwo"', low__a=[], high__b=[])
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("names 'common/sum/lwo', which is not a room", found[0])
+
+    def test_a_source_that_nothing_compiles(self):
+        self.write("common/sum/lost/a.cc", "// Adds.\n")
+        found = self.rooms("low", low__a=[])
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("nothing compiles it", found[0])
+
+    def test_words_of_the_glossary(self):
+        self.write(
+            "docs/page.md", "Every node sends its pul" + "ses.\n"
+        )  # in no file, not even here
+        self.write("tests/one.py", "told_of = 'what it told'  # told\n")
+        self.write("tests/two.cc", "// said and told are good English\nint kLastLook;\n")
+        self.write("tests/three.cc", 'int MindFormersTree; const char* a = "held";\n')
+        self.assertEqual(
+            sorted(line.split(": ")[0] for line in self.problems()),
+            ["docs/page.md:1", "tests/one.py:1", "tests/two.cc:2"],
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
