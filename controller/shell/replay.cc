@@ -105,9 +105,9 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
   if (std::holds_alternative<core::CheckpointCompleted>(body) && job.current() != nullptr &&
       number < job.current()->number)
     return std::nullopt;
-  if (const auto* aside = std::get_if<core::CheckpointQuarantined>(&body)) {
-    if (core::has_checkpoint(job, number, aside->step)) return std::nullopt;
-    return "step " + std::to_string(aside->step) + " of " + attempt_text(number) +
+  if (const auto* quarantined = std::get_if<core::CheckpointQuarantined>(&body)) {
+    if (core::has_checkpoint(job, number, quarantined->step)) return std::nullopt;
+    return "step " + std::to_string(quarantined->step) + " of " + attempt_text(number) +
            " quarantined, but it was never complete";
   }
   const core::AttemptRecord* attempt = job.attempt(number);

@@ -94,15 +94,17 @@ class TornCheckpoint(unittest.TestCase):
         self.kill(ranks)
         cluster.wait(job)
         shown, events = cluster.show(job), cluster.events(job)
-        aside = [event["text"] for event in events if event["type"] == "checkpoint-quarantined"]
+        quarantined = [
+            event["text"] for event in events if event["type"] == "checkpoint-quarantined"
+        ]
         story = cluster.story(job)
-        self.assertGreaterEqual(len(aside), 1, story)
+        self.assertGreaterEqual(len(quarantined), 1, story)
         oldest = int(paths[0].rpartition("_")[2])
-        self.assertIn(f"the job goes on from step {oldest} of attempt 1", aside[-1])
+        self.assertIn(f"the job goes on from step {oldest} of attempt 1", quarantined[-1])
         last = shown["attempts"][-1]
         self.assertEqual(int(last["resume"]["step"]), oldest, story)
         self.assertEqual(
-            int(last["number"]), 2 + len(aside), "one start a torn checkpoint\n" + story
+            int(last["number"]), 2 + len(quarantined), "one start a torn checkpoint\n" + story
         )
         for attempt in shown["attempts"][1:-1]:
             self.assertEqual(attempt["verdict"]["class"], "launch", story)

@@ -77,8 +77,8 @@ class CheckpointsAreTrue : public Invariant {
                            checkpoint->job.str(), checkpoint->attempt.value));
       }
     }
-    if (const auto* aside = std::get_if<core::CheckpointQuarantined>(&event.body))
-      check_quarantined(*aside, before.jobs.at(aside->job));
+    if (const auto* quarantined = std::get_if<core::CheckpointQuarantined>(&event.body))
+      check_quarantined(*quarantined, before.jobs.at(quarantined->job));
     const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
     if (placed == nullptr) return;
     const core::JobRecord& job = before.jobs.at(placed->job);
@@ -99,22 +99,24 @@ class CheckpointsAreTrue : public Invariant {
  private:
   // A checkpoint is quarantined only if two attempts truly resumed from it, and ranks of theirs
   // failed by themselves. The last checkpoint is never quarantined.
-  void check_quarantined(const core::CheckpointQuarantined& aside, const core::JobRecord& job) {
+  void check_quarantined(const core::CheckpointQuarantined& quarantined,
+                         const core::JobRecord& job) {
     ++world_.coverage.seen["checkpoint quarantined"];
     const auto counts = std::ranges::count_if(
         job.checkpoints, [](const core::CheckpointRecord& known) { return !known.quarantined; });
     const bool older = job.start && core::goes_on_from_start(job.spec);
     if (counts < (older ? 1 : 2))
       return broken(fmt::format("{} has {} checkpoints that count, and one is quarantined",
-                                aside.job.str(), counts));
+                                quarantined.job.str(), counts));
     for (const core::AttemptRecord* attempt : {job.current(), job.before(*job.current())}) {
       const AttemptNo number = attempt == nullptr ? AttemptNo() : attempt->number;
       if (attempt == nullptr || !attempt->resume || attempt->resume->from_start ||
-          attempt->resume->attempt != aside.attempt || attempt->resume->step != aside.step)
+          attempt->resume->attempt != quarantined.attempt ||
+          attempt->resume->step != quarantined.step)
         return broken(
             fmt::format("step {} of {} is quarantined, but attempt {} did not go on from it",
-                        aside.step, aside.job.str(), number.value));
-      const auto truth = world_.watch.book().attempts.find({aside.job, number});
+                        quarantined.step, quarantined.job.str(), number.value));
+      const auto truth = world_.watch.book().attempts.find({quarantined.job, number});
       const bool failed = truth != world_.watch.book().attempts.end() &&
                           std::ranges::any_of(truth->second.deaths, [](const auto& death) {
                             return death.second.cause == DeathCause::Failed ||
@@ -122,7 +124,7 @@ class CheckpointsAreTrue : public Invariant {
                           });
       if (!failed)
         return broken(fmt::format("step {} of {} is quarantined, but no rank of attempt {} failed",
-                                  aside.step, aside.job.str(), number.value));
+                                  quarantined.step, quarantined.job.str(), number.value));
     }
   }
   [[nodiscard]] bool whole(const agent::RunKey& run, std::int64_t step) const {
