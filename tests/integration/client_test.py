@@ -477,8 +477,9 @@ class Verbs(unittest.TestCase):
             try:
                 for verb in ("wait", "watch"):
                     done = cluster.muster(verb, name, "--timeout", "1ms", code=4)
-                    self.assertIn("time is up, and ", done.err)
-                    self.assertIn("is not known: calling the controller at ", done.err)
+                    state = {"wait": "its state", "watch": f"the state of job '{name}'"}[verb]
+                    expected = f"time is up, and {state} is not known: calling the controller at "
+                    self.assertIn(expected, done.err)
                     self.assertNotIn("the job goes on", done.err)
             finally:
                 controller.process.send_signal(signal.SIGCONT)
