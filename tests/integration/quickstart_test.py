@@ -92,14 +92,24 @@ class Quickstart(unittest.TestCase):
         self.assertEqual(result.returncode, 0, (lines, result.stdout, result.stderr))
         self.assertIn("tiny-gpt", result.stdout)
 
+    def stub_job(self, steps, step_ms):
+        """Its first attempt lasts until it is killed: one of fixed length had ended before that on a busy machine."""
+        script = self.cluster.write(
+            "stub.sh",
+            f'#!/bin/sh\n[ "$MUSTER_ATTEMPT" != 1 ] && steps={steps} || steps=1000000\nexec {STUB} --steps $steps "$@"\n',
+            0o755,
+        )
+        return self.cluster.spec(
+            f"name: stub\nengine: torch\nlaunch:\n  script: {script}\n"
+            f"  args: --step-ms {step_ms} --save ${{save.dir}} --load ${{resume.dir}} --save-interval 20\n"
+            "resources: {nodes: 2, devices: 2, type: cpu}\n"
+        )
+
     def test_the_kill_stays_on_the_terminal(self):
         """The line "== kill -9" was rubbed out by the live view, of which two rows stayed for it."""
         if not os.access(STUB, os.X_OK):
             self.skipTest("stub_trainer is not built")
-        spec = self.cluster.spec(
-            f"name: stub\nengine: torch\nlaunch:\n  script: {STUB}\n  args: --steps 120 --step-ms 25 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 20\n"
-            "resources: {nodes: 2, devices: 2, type: cpu}\n"
-        )
+        spec = self.stub_job(steps=120, step_ms=25)
         env = {
             **self.cluster.env,
             "MUSTER_BIN": self.programs(f'[ "$1" != run ] || exec {BIN}/muster run -d {spec}'),
@@ -231,10 +241,7 @@ class Quickstart(unittest.TestCase):
     def test_says_that_nothing_broke(self):
         if not os.access(STUB, os.X_OK):
             self.skipTest("stub_trainer is not built")
-        spec = self.cluster.spec(
-            f"name: stub\nengine: torch\nlaunch:\n  script: {STUB}\n  args: --steps 200 --step-ms 10 --save ${{save.dir}} --load ${{resume.dir}} --save-interval 20\n"
-            "resources: {nodes: 2, devices: 2, type: cpu}\n"
-        )
+        spec = self.stub_job(steps=200, step_ms=10)
         done = self.quickstart(
             self.programs(
                 f'[ "$1" != run ] || exec {BIN}/muster run -d {spec}\n[ "$1" != events ] || exit 0'
