@@ -19,6 +19,7 @@
 #include "controller/api/job_service.h"
 #include "controller/api/node_service.h"
 #include "controller/config.h"
+#include "controller/core/hello.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/dump.h"
 #include "controller/journal/sqlite_journal.h"
@@ -53,7 +54,7 @@ int give_up(const Error& error) {
 // The mark is durable. Without it, the controller would give orders after a restart until the agent
 // that knows better connects, and its own rows would soon hide the problem.
 void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& error) {
-  log::error(pause_text(error.message));
+  log::error(core::pause_text(error.message));
   shell.with_journal("behind", [&journal, why = error.message](journal::Journal&) {
     if (auto marked = journal.mark_behind(why); !marked)
       log::error(marked.error().message + "; the next start will not know it");
@@ -136,7 +137,7 @@ int run(const Config& config) {
         (*journal)->unknown_losses(), static_cast<std::uint64_t>(::time(nullptr))));
   };
   options.paused = [&] {
-    return (*journal)->behind().empty() ? std::string() : pause_text((*journal)->behind());
+    return (*journal)->behind().empty() ? std::string() : core::pause_text((*journal)->behind());
   };
   options.describe = describe;
   options.on_fatal = [](const Error& error) { die(error); };

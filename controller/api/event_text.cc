@@ -6,9 +6,9 @@
 
 #include "controller/api/bounded.h"
 #include "controller/api/convert.h"
+#include "controller/core/model/event_fields.h"
 #include "controller/core/model/text.h"
 #include "controller/core/recovery/checkpoints.h"
-#include "controller/shell/event_fields.h"
 
 namespace muster::controller {
 namespace {

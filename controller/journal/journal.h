@@ -20,10 +20,7 @@
 
 namespace muster::journal {
 
-struct Row {
-  JournalIndex index;
-  core::Event event;
-};
+using core::Row;
 
 // What the journal keeps of a finished job: its events, in order, and the few fields that lists
 // need.

@@ -9,33 +9,24 @@
 #include "common/engine/model/fetches.h"
 #include "common/log/log.h"
 #include "common/rpc/status.h"
+#include "controller/core/hello.h"
 #include "controller/core/recovery/reported_time.h"
 #include "controller/launch/launch.h"
 
 namespace muster::controller {
 namespace {
 
-// How long an agent that was killed and restarted waits for its old stream to end, if nothing else
-// ends that stream.
-constexpr Duration kHolderHeardMost = std::chrono::seconds(5);
-
 // Bounds of the questions that agents have asked and the strand has not answered yet. They allow
 // more nodes than there are, each with a Hello of some kilobytes.
 constexpr std::size_t kAskedMost = 20'000, kAskedBytesMost = 256 << 20;
-
-std::set<core::AttemptKey> keys_of(const std::vector<core::Assignment>& assignments) {
-  std::set<core::AttemptKey> keys;
-  for (const core::Assignment& one : assignments) keys.emplace(one.job, one.attempt);
-  return keys;
-}
 
 // An agent of this release sends no more than this. Ranks and shards are bounded where they are
 // kept.
 void bound_heartbeat(v1::Heartbeat& heartbeat) {
   constexpr int kSamples = 1'000;
   auto& readings = *heartbeat.mutable_readings();
-  if (readings.size() > kPresentMost)
-    readings.DeleteSubrange(kPresentMost, readings.size() - kPresentMost);
+  if (readings.size() > core::kPresentMost)
+    readings.DeleteSubrange(core::kPresentMost, readings.size() - core::kPresentMost);
   for (v1::AttemptReading& reading : readings) {
     auto& samples = *reading.mutable_samples();
     if (samples.size() > kSamples) samples.DeleteSubrange(0, samples.size() - kSamples);
@@ -53,10 +44,11 @@ Hub::Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& 
       clock_(clock),
       options_(std::move(options)),
       push_logs_(std::move(push_logs)),
+      peers_(options_.heartbeat_interval),
       book_(options_.cluster_out) {}
 
 void Hub::set_start(const Shell::Started& started) {
-  loaded_ = started.loaded;
+  peers_.set_start(started.loaded);
   epoch_.store(started.epoch.value, std::memory_order_release);
 }
 
@@ -111,24 +103,25 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesReques
   if (request.number() >= fetches.size())
     return refuse(grpc::StatusCode::OUT_OF_RANGE, "the order names no such directory");
   const v1::Fetch& what = fetches[request.number()];
-  const auto source = peers_.find(NodeName(what.node()));
-  if (source == peers_.end() || !source->second.welcomed) {
+  const NodeName source(what.node());
+  if (!peers_.is_welcomed(source)) {
     return refuse(grpc::StatusCode::UNAVAILABLE,
                   "it is on that node alone, and the node is not connected; start it again, or go "
                   "on from a checkpoint that is on nodes which are there (--from)");
   }
-  const auto& features = view.ledger.nodes.at(source->first).inventory.features();
+  const auto& features = view.ledger.nodes.at(source).inventory.features();
   if (std::ranges::find(features, engine::kFetchFiles) == features.end())
     return refuse(
         grpc::StatusCode::UNIMPLEMENTED,
         "it is on that node alone, and its agent is of a version that sends none; upgrade it");
   v1::FilesWanted wanted;
-  wanted.set_ticket(files_.open(transfer, source->first, source->second.session->instance(),
-                                {job->first, attempt->number}));
+  Session& session = *sessions_.at(source).session;
+  wanted.set_ticket(
+      files_.open(transfer, source, session.instance(), {job->first, attempt->number}));
   *wanted.mutable_what() = what;
   if (const std::string& user = job->second.spec.runtime().user(); user != "submitter")
     wanted.set_user(user);
-  source->second.session->want(std::move(wanted));
+  session.want(std::move(wanted));
 }
 
 bool Hub::ask(std::size_t bytes, ReadFn read) {
@@ -158,11 +151,11 @@ bool Hub::ask(std::size_t bytes, ReadFn read) {
 
 void Hub::on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) {
   const std::size_t bytes = hello.ByteSizeLong();
-  if (bytes > kHelloBytesMost) {
+  if (bytes > core::kHelloBytesMost) {
     return session->refuse(
         {grpc::StatusCode::INVALID_ARGUMENT,
          fmt::format("connecting an agent: its Hello has {} bytes, at most {} are taken", bytes,
-                     kHelloBytesMost)});
+                     core::kHelloBytesMost)});
   }
   const bool taken = ask(bytes, [this, session, hello = std::move(hello), arrived](
                                     const View& view) { judge(session, hello, arrived, view); });
@@ -171,139 +164,60 @@ void Hub::on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) {
                      "connecting an agent: the controller is overloaded; try again"});
 }
 
+core::Peers::View Hub::durable(const View& view) const {
+  return {.ledger = view.ledger,
+          .presence = view.presence,
+          .paused = view.paused,
+          .last = shell_.durable()};
+}
+
 void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view) {
   // Its on_gone has already been called, so nobody would remove the peer again.
   if (session->is_gone()) return;
-  auto [status, behind] = judge_hello(hello, view.ledger, loaded_, shell_.durable(),
-                                      welcomed_.contains(session->instance()));
-  // A paused controller began no epoch of its own, so no agent's reported state proves that its
-  // journal is behind.
-  if (!view.paused.empty() && (status.ok() || !behind.empty()))
-    status = {grpc::StatusCode::UNAVAILABLE,
-              "connecting node '" + session->node().str() + "': " + view.paused};
-  const auto holder = peers_.find(session->node());
-  const bool taken_by_another =
-      holder != peers_.end() && holder->second.session->instance() != session->instance();
-  if (taken_by_another && (status.ok() || !behind.empty())) {
-    behind.clear();
-    status = {grpc::StatusCode::ABORTED,
-              "connecting node '" + session->node().str() + "' (instance '" +
-                  session->instance().str() + "'): the name is taken by instance '" +
-                  holder->second.session->instance().str() + "' from " +
-                  holder->second.session->peer() + "; two agents need two names"};
-  }
-  if (status.ok() && holder != peers_.end())
-    status = other_incarnation(holder->second, hello, arrived, view);
-  if (!status.ok()) {
+  const ConnectionId connection(++connections_);
+  core::Peers::Judgement judgement =
+      peers_.hello(hello, connection, session->peer(), arrived, durable(view));
+  if (judgement.refusal) {
     log::warn("an agent was refused", {{"node", session->node().str()},
                                        {"peer", session->peer()},
-                                       {"why", status.error_message()}});
-    session->refuse(status);
-    if (behind.empty() || !view.paused.empty()) return;
-    shell_.pause(pause_text(behind));
+                                       {"why", judgement.refusal->message}});
+    session->refuse(rpc::to_status(*judgement.refusal));
+    if (judgement.behind.empty()) return;
+    shell_.pause(core::pause_text(judgement.behind));
     if (options_.on_behind)
-      options_.on_behind({.code = ErrorCode::DataLoss, .message = std::move(behind)});
+      options_.on_behind({.code = ErrorCode::DataLoss, .message = std::move(judgement.behind)});
     return;
   }
-  if (holder != peers_.end())
-    end_stream(holder, arrived, "replaced by a newer one of the same agent");
-  const ConnectionId connection(++connections_);
-  Peer& peer = peers_[session->node()];
-  peer.session = session;
-  peer.connection = connection;
-  peer.incarnation = hello.incarnation();
-  for (const v1::PresentAttempt& present : hello.present())
-    peer.present.insert({JobId(present.job_id()), AttemptNo(present.attempt())});
-  core::RegisterNode input{.node = session->node(),
-                           .instance = session->instance(),
-                           .boot_id = BootId(hello.boot_id()),
-                           .inventory = hello.inventory(),
-                           .version = hello.version(),
-                           .uptime = uptime_of(hello)};
-  input.inventory.DiscardUnknownFields();
-  const core::Connected then{.node = session->node(),
-                             .connection = connection,
-                             .instance = session->instance(),
-                             .present = {hello.present().begin(), hello.present().end()},
-                             .boot_id = BootId(hello.boot_id())};
+  if (judgement.replaced) end_stream(*judgement.replaced, arrived);
+  sessions_[session->node()] = {.session = session, .connection = connection};
   shell_.report_and_observe(
-      input, then, arrived,
+      std::move(judgement.input), std::move(judgement.then), arrived,
       [this, session, connection](const Outcome& outcome, const View& now_durable) {
-        const auto found = peers_.find(session->node());
-        // the session has gone, or was replaced, in the meantime
-        if (found == peers_.end() || found->second.session != session) return;
-        if (!now_durable.paused.empty())
-          return session->refuse(
-              {grpc::StatusCode::UNAVAILABLE,
-               "connecting node '" + session->node().str() + "': " + now_durable.paused});
-        if (outcome.refusal) {
-          session->refuse(rpc::to_status(*outcome.refusal));
-          return;
-        }
-        welcome(session, connection, now_durable);
+        registered(session, connection, outcome, now_durable);
       });
 }
 
-// Two agents on copies of one state directory have the same instance. If each replaced the other's
-// stream, both would start what is ordered. An agent that was killed and restarted is another
-// incarnation, too; but then nothing more arrives from the earlier one.
-grpc::Status Hub::other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,
-                                    const View& view) const {
-  if (hello.incarnation().empty() || holder.incarnation.empty() ||
-      hello.incarnation() == holder.incarnation)
-    return grpc::Status::OK;
-  const auto seen = view.presence.nodes.find(holder.session->node());
-  if (seen == view.presence.nodes.end()) return grpc::Status::OK;
-  const BootTime heard = seen->second.last_heard;
-  // A heartbeat of a healthy holder arrives within this time.
-  const Duration patience = std::max(std::min(3 * options_.heartbeat_interval, kHolderHeardMost),
-                                     options_.heartbeat_interval * 6 / 5);
-  if (arrived.boot - heard > patience) return grpc::Status::OK;
-  if (holder.contender != hello.incarnation()) {
-    holder.contender = hello.incarnation();
-    holder.contended_since = arrived.boot;
-  }
-  const std::string who = "connecting node '" + hello.node() + "': ";
-  if (heard <= holder.contended_since) {
-    return {grpc::StatusCode::UNAVAILABLE,
-            who +
-                "the stream of the agent that was here before has not ended yet; trying again "
-                "helps when that one is gone"};
-  }
-  return {grpc::StatusCode::ABORTED,
-          who + "another agent, from " + holder.session->peer() +
-              ", uses a copy of this agent's state directory (instance '" + hello.instance() +
-              "') and is alive; stop one of the two, and give it a new, empty state directory and "
-              "a name of its own"};
-}
-
-// After this, nothing more is read from the agent's stream; the agent may connect again.
-void Hub::end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why) {
-  const SessionPtr session = peer->second.session;
-  shell_.observe(core::Disconnected{.node = session->node(), .connection = peer->second.connection},
-                 at);
-  peers_.erase(peer);
-  files_.node_gone(session->node());  // requests that it was not sent yet are never sent
-  session->refuse({grpc::StatusCode::ABORTED,
-                   "agent stream of node '" + session->node().str() + "': " + std::string(why)});
-}
-
-void Hub::welcome(const SessionPtr& session, ConnectionId connection, const View& view) {
-  v1::Welcome welcome;
-  welcome.set_protocol(kProtocolMax);
-  welcome.set_cluster_id(view.ledger.cluster.str());
-  welcome.set_epoch(view.ledger.epoch.value);
-  welcome.set_version(options_.version);
-  welcome.add_features("auxiliary-logs");
-  *welcome.mutable_heartbeat_interval() =
-      google::protobuf::util::TimeUtil::NanosecondsToDuration(options_.heartbeat_interval.count());
-  welcomed_.insert(session->instance());
-  session->accept(connection, std::move(welcome));
-  peers_[session->node()].welcomed = true;
+void Hub::registered(const SessionPtr& session, ConnectionId connection, const Outcome& outcome,
+                     const View& view) {
+  auto [refusal, welcome] = peers_.registered({.node = session->node(), .connection = connection},
+                                              outcome.refusal, durable(view));
+  if (refusal) return session->refuse(rpc::to_status(*refusal));
+  if (!welcome) return;
+  welcome->set_version(options_.version);
+  welcome->add_features("auxiliary-logs");
+  session->accept(connection, std::move(*welcome));
   log::info("agent connected", {{"node", session->node().str()},
                                 {"instance", session->instance().str()},
                                 {"connection", connection.value}});
   tell(session->node(), view, true);
+}
+
+// After this, nothing more is read from the agent's stream; the agent may connect again.
+void Hub::end_stream(const core::Peers::Ending& ending, Now at) {
+  const auto& [node, connection] = ending.stream;
+  shell_.observe(core::Disconnected{.node = node, .connection = connection}, at);
+  files_.node_gone(node);  // requests that it was not sent yet are never sent
+  sessions_.extract(node).mapped().session->refuse(rpc::to_status(ending.why));
 }
 
 // --- up ------------------------------------------------------------------------------------------
@@ -371,44 +285,30 @@ void Hub::on_unsupported(const SessionPtr& session, v1::Unsupported unsupported)
 
 void Hub::on_gone(const SessionPtr& session, Now at) {
   shell_.strand().post("agent-gone", [this, session, at] {
-    const auto peer = peers_.find(session->node());
+    const NodeName& node = session->node();
+    const auto accepted = sessions_.find(node);
     // the session was never accepted, or was replaced
-    if (peer == peers_.end() || peer->second.session != session) return;
-    shell_.observe(
-        core::Disconnected{.node = session->node(), .connection = peer->second.connection}, at);
-    peers_.erase(peer);
-    files_.node_gone(session->node());
-    log::info("agent disconnected", {{"node", session->node().str()}});
+    if (accepted == sessions_.end() || accepted->second.session != session) return;
+    const ConnectionId connection = accepted->second.connection;
+    sessions_.erase(accepted);
+    peers_.gone({.node = node, .connection = connection});
+    shell_.observe(core::Disconnected{.node = node, .connection = connection}, at);
+    files_.node_gone(node);
+    log::info("agent disconnected", {{"node", node.str()}});
   });
 }
 
-// Short jobs may end faster than their Forgets are sent, and standing orders name only the newest.
-// So an attempt that a node still has, and that none of its orders names, is checked again, once
-// all that is known of it is durable.
-void Hub::find_leftovers(const core::HeartbeatHeard& heartbeat) {
-  const auto peer = peers_.find(heartbeat.node);
-  if (peer == peers_.end() || peer->second.connection != heartbeat.connection) return;
-  std::set<core::AttemptKey>& seen = peer->second.seen;
-  seen.clear();
-  for (const v1::AttemptReading& reading : heartbeat.heartbeat.readings())
-    seen.emplace(JobId(reading.job_id()), AttemptNo(reading.attempt()));
-  const std::set<core::AttemptKey> sent = keys_of(peer->second.sent);
-  if (std::ranges::all_of(seen, [&](const core::AttemptKey& key) { return sent.contains(key); }))
-    return;
-  // if this is refused, the next heartbeat tries again
-  (void)ask(0, [this, node = heartbeat.node](const View& view) { tell(node, view, false); });
-}
-
 void Hub::on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presence& presence) {
-  find_leftovers(heartbeat);
-  const auto peer = peers_.find(heartbeat.node);
-  const std::set<core::AttemptKey> sent =
-      peer == peers_.end() ? std::set<core::AttemptKey>() : keys_of(peer->second.sent);
+  if (peers_.has_leftovers(heartbeat)) {
+    // if this is refused, the next heartbeat tries again
+    (void)ask(0, [this, node = heartbeat.node](const View& view) { tell(node, view, false); });
+  }
   for (const v1::AttemptReading& reading : heartbeat.heartbeat.readings()) {
     if (reading.samples().empty()) continue;
     const JobId job(reading.job_id());
     const AttemptNo attempt(reading.attempt());
-    if (!sent.contains({job, attempt})) continue;  // the node knows nothing of another node's job
+    if (!peers_.is_ordered(heartbeat.node, {job, attempt}))
+      continue;  // the node knows nothing of another node's job
     const auto seen = presence.attempts.find({job, attempt});
     if (seen == presence.attempts.end()) continue;
     // The reporting rank is the lowest rank that prints steps.
@@ -447,59 +347,27 @@ void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
       files_.drop({broke->job, broke->attempt});
     if (const auto* ended = std::get_if<core::AttemptEnded>(&row.event.body)) over(*ended);
     if (const auto* done = std::get_if<core::AttemptCompleted>(&row.event.body)) over(*done);
-    if (const auto* dead = std::get_if<core::NodeDeclaredDead>(&row.event.body)) {
-      // The node was declared dead while its connection had stalled. If the stream continued, the
-      // node would be connected, and dead for ever.
-      const auto peer = peers_.find(dead->node);
-      if (peer != peers_.end() && view.ledger.nodes.at(dead->node).dead)
-        end_stream(peer, view.now, "the node was declared dead; connecting again takes it back");
-    }
   }
+  for (const core::Peers::Ending& ending : peers_.released(rows, view.ledger))
+    end_stream(ending, view.now);
   // Runs before any node is ordered to run a job whose logs would be refused.
   collected_.on_release(rows);
-  for (const NodeName& node : touched_nodes(rows, view.ledger)) tell(node, view, false);
+  for (const NodeName& node : core::touched_nodes(rows, view.ledger)) tell(node, view, false);
 }
 
 void Hub::tell(const NodeName& node, const View& view, bool always) {
-  const auto found = peers_.find(node);
-  if (!view.paused.empty() || found == peers_.end() || !found->second.welcomed) return;
-  Peer& peer = found->second;
-  std::vector<core::Assignment> wanted = core::desired(view.ledger, node);
-  for (core::Assignment& one : wanted) {
-    // The part was started, but the agent of this stream neither has it nor was ordered to run it.
-    // So its state directory is another agent's, or an older one. The part is swept by its process
-    // tag; to start it here would be a second start.
-    const core::AttemptKey key{one.job, one.attempt};
-    if (one.want != core::Want::Run || peer.present.contains(key) ||
-        std::ranges::find(peer.sent, one) != peer.sent.end())
-      continue;
-    if (view.ledger.jobs.at(one.job).attempt(one.attempt)->part(node)->started)
-      one.want = core::Want::Stop;
-  }
-  std::set<core::AttemptKey> there = peer.present;
-  there.insert(peer.seen.begin(), peer.seen.end());
-  const std::set<core::AttemptKey> mentioned = keys_of(wanted);
-  for (const auto& [job, attempt] : there) {
-    if (!mentioned.contains({job, attempt}) && core::may_forget(view.ledger, node, job, attempt))
-      wanted.push_back({.job = job, .attempt = attempt, .want = core::Want::Forget});
-  }
-  if (!always && wanted == peer.sent) return;
-  NodeOrders orders{
-      .standing = OrderBook::standing(view.ledger, wanted), .runs = {}, .running = {}};
-  for (const core::Assignment& one : wanted) {
-    if (one.want != core::Want::Run) continue;
-    const core::AttemptKey key{one.job, one.attempt};
-    orders.running.insert(key);
-    if (peer.present.contains(key) || std::ranges::find(peer.sent, one) != peer.sent.end())
-      continue;
+  auto wanted = peers_.orders(node, durable(view), always);
+  if (!wanted) return;
+  core::NodeOrders orders{
+      .standing = std::move(wanted->standing), .runs = {}, .running = std::move(wanted->running)};
+  for (const core::Assignment& one : wanted->runs) {
     if (auto run = book_.run(view.ledger, node, one)) {
       orders.runs.push_back(std::move(*run));
-    } else if (unlaunchable_.insert(key).second) {
+    } else if (unlaunchable_.emplace(one.job, one.attempt).second) {
       cannot_launch(node, one, run.error(), view);
     }
   }
-  peer.session->send(std::move(orders));
-  peer.sent = std::move(wanted);
+  sessions_.at(node).session->send(std::move(orders));
 }
 
 // Reports a start failure in the node's name, so that the attempt breaks at once with a reason, and

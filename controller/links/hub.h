@@ -1,25 +1,17 @@
-// All connected agents: which session has which node name, and which orders each agent was last
-// sent. It is the AgentService of the controller's server; main() of the controller owns it. It
-// runs on gRPC's threads and on the shell's strand:
+// The AgentService of the controller's server: it connects agents' sessions, core::Peers, which
+// decides about them, and the shell. main() of the controller owns it. It runs on gRPC's threads
+// and on the shell's strand:
 //
 //   gRPC's threads   convert, stamp, pass to the shell
-//   shell's strand   peers_, book_: judges Hellos, computes and compares orders, sends
-//                    acknowledgements, all from durable state
+//   shell's strand   peers_, sessions_, book_: acts on what Peers decides, from durable state
 //   work loop        writes series points to the log store
 //
-// Rules:
-// - One instance for each node name. Another instance gets ABORTED, which names the owner of the
-//   name; the same instance replaces its old stream.
-// - A Hello may name more than this journal can have reported (core::reaches_beyond). Then the
-//   journal is older than it must be: the Hello is refused, the shell is paused, and the daemon is
-//   notified (on_behind). From then on nobody is welcomed or given orders, and no fact is
-//   acknowledged, so that its agent sends it again to the next controller. Connected agents stay
-//   connected, and their leases are renewed.
+// Rules, beside those of core::Peers:
+// - When a Hello shows that the journal is older than it must be, the shell is paused, and the
+//   daemon is notified (on_behind). From then on no fact is acknowledged, so that its agent sends
+//   it again to the next controller. Connected agents stay connected, and their leases are renewed.
 // - Heartbeats are answered at once, without a sync, because presence is not durable.
 // - A lost connection is observed at once.
-// - The stream of a node that is declared dead is ended; only a new Hello takes the node back.
-// - A part that was started is never ordered to run again. If its agent does not have it, it is
-//   stopped.
 // - Unknown fields in an agent's messages are discarded.
 // - A part whose order cannot be made is a start failure of its node.
 #pragma once
@@ -35,8 +27,8 @@
 #include <vector>
 
 #include "common/async/loop.h"
+#include "controller/core/peers.h"
 #include "controller/links/file_relay.h"
-#include "controller/links/hello.h"
 #include "controller/links/logs_collected.h"
 #include "controller/links/order_book.h"
 #include "controller/links/session.h"
@@ -86,29 +78,21 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   void on_gone(const SessionPtr& session, Now at) override;
 
  private:
-  struct Peer {
+  struct Accepted {
     SessionPtr session;
     ConnectionId connection;
-    std::set<core::AttemptKey> present;  // run directories that its Hello named
-    std::set<core::AttemptKey> seen;     // run directories that its latest heartbeat named
-    std::vector<core::Assignment> sent;
-    bool welcomed = false;
-    std::string incarnation;
-    std::string contender;  // the latest other incarnation that asked for the name
-    BootTime contended_since{};
   };
   // Passes an agent's question to the strand. It does not use the clients' inbox, which clients may
   // have filled; what waits for agents has bounds of its own.
   [[nodiscard]] bool ask(std::size_t bytes, ReadFn read);
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
-  void welcome(const SessionPtr& session, ConnectionId connection, const View& view);
-  grpc::Status other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,
-                                 const View& view) const;
-  void end_stream(std::map<NodeName, Peer>::iterator peer, Now at, std::string_view why);
+  void registered(const SessionPtr& session, ConnectionId connection, const Outcome& outcome,
+                  const View& view);
+  void end_stream(const core::Peers::Ending& ending, Now at);
   void tell(const NodeName& node, const View& view, bool always);
   void find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                   const View& view);
-  void find_leftovers(const core::HeartbeatHeard& heartbeat);
+  [[nodiscard]] core::Peers::View durable(const View& view) const;
   void cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why,
                      const View& view);
 
@@ -122,18 +106,17 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   FileRelay files_;
 
   // Strand only.
-  std::map<NodeName, Peer> peers_;
+  core::Peers peers_;
+  std::map<NodeName, Accepted> sessions_;  // those that Peers accepted
   OrderBook book_;
   std::set<core::AttemptKey> unlaunchable_;  // of live attempts; each is logged once
   std::uint64_t connections_ = 0;
-  std::set<InstanceId> welcomed_;  // since this start
 
   struct Asking {
     std::atomic<std::size_t> questions = 0, bytes = 0;
   };
   const std::shared_ptr<Asking> asking_ = std::make_shared<Asking>();
 
-  JournalIndex loaded_;                   // set together with epoch_
   std::atomic<std::uint64_t> epoch_ = 0;  // set once, before the first call is served
 };
 

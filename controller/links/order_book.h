@@ -1,4 +1,4 @@
-// Makes the orders for each node, from core::desired. The Hub owns it. It runs only on the shell's
+// Makes the orders to run that core::Peers names. The Hub owns it. It runs only on the shell's
 // strand.
 //
 // A launch is planned right before it is sent, for one node at a time. What all parts of an attempt
@@ -6,11 +6,7 @@
 #pragma once
 
 #include <map>
-#include <set>
-#include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "common/engine/model/engine.h"
 #include "controller/shell/view.h"
@@ -21,9 +17,6 @@ class OrderBook {
  public:
   explicit OrderBook(std::string cluster_out) : cluster_out_(std::move(cluster_out)) {}
 
-  // All orders to stop and to forget. They are small, and each message has all of them.
-  static v1::Orders standing(const core::Ledger& ledger,
-                             const std::vector<core::Assignment>& wanted);
   // The order to run one of the node's parts. An error means that it cannot be planned, or cannot
   // be sent.
   Result<v1::Order> run(const core::Ledger& ledger, const NodeName& node,
@@ -35,8 +28,5 @@ class OrderBook {
   std::string cluster_out_;
   std::map<core::AttemptKey, engine::LaunchRequest> requests_;
 };
-
-// Nodes whose orders may change because of these rows.
-std::vector<NodeName> touched_nodes(std::span<const journal::Row> rows, const core::Ledger& ledger);
 
 }  // namespace muster::controller

@@ -112,7 +112,7 @@ void Session::accept(ConnectionId connection, v1::Welcome welcome) {
   {
     const std::lock_guard lock(mutex_);
     connection_ = connection;
-    welcome_ = std::move(welcome);
+    queue_.put(std::move(welcome));
     decided_ = true;
     over = half_closed_;
     write_next();
@@ -130,32 +130,15 @@ void Session::refuse(grpc::Status status) {
   write_next();
 }
 
-void Session::send(NodeOrders orders) {
-  const std::lock_guard lock(mutex_);
-  standing_ = std::move(orders.standing);
-  say_standing_ = true;
-  std::erase_if(runs_, [&](const v1::Order& run) {
-    return !orders.running.contains({JobId(run.job_id()), AttemptNo(run.attempt())});
-  });
-  for (v1::Order& run : orders.runs) runs_.push_back(std::move(run));
-  write_next();
-}
+void Session::send(core::NodeOrders orders) { put(std::move(orders)); }
+void Session::want(v1::FilesWanted files) { put(std::move(files)); }
+void Session::ack(v1::FactAck ack) { put(std::move(ack)); }
+void Session::ack(v1::HeartbeatAck ack) { put(std::move(ack)); }
 
-void Session::want(v1::FilesWanted files) {
+template <class Message>
+void Session::put(Message message) {
   const std::lock_guard lock(mutex_);
-  files_.push_back(std::move(files));
-  write_next();
-}
-
-void Session::ack(v1::FactAck ack) {
-  const std::lock_guard lock(mutex_);
-  fact_ack_ = std::move(ack);
-  write_next();
-}
-
-void Session::ack(v1::HeartbeatAck ack) {
-  const std::lock_guard lock(mutex_);
-  heartbeat_ack_ = std::move(ack);
+  queue_.put(std::move(message));
   write_next();
 }
 
@@ -166,45 +149,11 @@ void Session::write_next() {
     Finish(*ending_);
     return;
   }
-  outgoing_.Clear();
-  if (!next_message()) return;
+  auto next = queue_.next();
+  if (!next) return;
+  outgoing_ = std::move(*next);
   writing_ = true;
   StartWrite(&outgoing_);
-}
-
-bool Session::next_message() {
-  if (welcome_) {
-    *outgoing_.mutable_welcome() = std::move(*std::exchange(welcome_, std::nullopt));
-    return true;
-  }
-  if (say_standing_ && (runs_.empty() || standing_.orders_size() > 0)) {
-    *outgoing_.mutable_orders() = standing_;
-    say_standing_ = false;
-    return true;
-  }
-  if (!files_.empty()) {
-    *outgoing_.mutable_files_wanted() = std::move(files_.front());
-    files_.pop_front();
-    return true;
-  }
-  if (!runs_.empty() && !(acks_turn_ && (fact_ack_ || heartbeat_ack_))) {
-    v1::Orders& orders = *outgoing_.mutable_orders();
-    orders = standing_;
-    *orders.add_orders() = std::move(runs_.front());
-    runs_.pop_front();
-    say_standing_ = false;
-    acks_turn_ = true;
-    return true;
-  }
-  acks_turn_ = false;
-  if (fact_ack_) {
-    *outgoing_.mutable_fact_ack() = std::move(*std::exchange(fact_ack_, std::nullopt));
-  } else if (heartbeat_ack_) {
-    *outgoing_.mutable_heartbeat_ack() = std::move(*std::exchange(heartbeat_ack_, std::nullopt));
-  } else {
-    return false;
-  }
-  return true;
 }
 
 void Session::OnWriteDone(bool ok) {

@@ -4,16 +4,7 @@
 // There is one outstanding read and one outstanding write; gRPC's callbacks convert, pass on, and
 // return.
 //
-// For each kind of message one slot waits to be written, and the latest message replaces the one
-// before. This is correct because orders are state, and an acknowledgement covers all before it. So
-// a slow agent costs no memory. Launches are large; they wait one by one until they are written or
-// are no longer wanted. There are as many as the node has room to run.
-//
-// The order of writes:
-// 1. Welcome;
-// 2. the stops, at once and in a message of their own;
-// 3. requests for files (FilesWanted);
-// 4. launches, each in a message with the stops again, and acknowledgements, in turns.
+// What is written, and in which order: core::SendQueue.
 //
 // Facts that were read and are not answered yet have a bound. Beyond it, the session does not read
 // from the agent, so that gRPC's flow control holds it back.
@@ -21,29 +12,19 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
-#include <utility>
-#include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/time.h"
+#include "controller/core/send_queue.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::controller {
 
 class Session;
 using SessionPtr = std::shared_ptr<Session>;
-
-struct NodeOrders {
-  v1::Orders standing;          // every Stop and Forget
-  std::vector<v1::Order> runs;  // new on this stream
-  // All parts that are to run. Earlier `runs` that are not in this set are not written any more.
-  std::set<std::pair<JobId, AttemptNo>> running;
-};
 
 // Called on gRPC's threads. For one session, on_hello is called first and once, and on_gone last
 // and once.
@@ -78,7 +59,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   // Welcome or the status with the reason, and then the end.
   void accept(ConnectionId connection, v1::Welcome welcome);
   void refuse(grpc::Status status);  // ends the stream, after the write in progress
-  void send(NodeOrders orders);
+  void send(core::NodeOrders orders);
   void want(v1::FilesWanted files);  // all of them are written, in order
   // The facts are decided and durable, or left to the next controller: they do not wait here any
   // more.
@@ -102,8 +83,9 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
 
  private:
   bool hand_over(Now arrived);  // false: the stream is being refused
-  void write_next();            // call with mutex_ locked
-  bool next_message();          // into outgoing_, mutex_ locked; false: nothing waits
+  template <class Message>
+  void put(Message message);
+  void write_next();  // call with mutex_ locked
   void gone();
 
   SessionOwner& owner_;
@@ -118,14 +100,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
 
   mutable std::mutex mutex_;  // guards everything below
   ConnectionId connection_;
-  std::optional<v1::Welcome> welcome_;
-  v1::Orders standing_;
-  bool say_standing_ = false;
-  std::deque<v1::Order> runs_;  // not written yet
-  std::deque<v1::FilesWanted> files_;
-  bool acks_turn_ = false;  // a launch was written last
-  std::optional<v1::FactAck> fact_ack_;
-  std::optional<v1::HeartbeatAck> heartbeat_ack_;
+  core::SendQueue queue_;
   v1::ConnectResponse outgoing_;
   bool writing_ = false, finished_ = false, gone_notified_ = false;
   std::size_t facts_waiting_ = 0;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "controller/core/model/event_fields.h"
 #include "controller/core/recovery/checkpoints.h"
-#include "controller/shell/event_fields.h"
 
 namespace muster::controller {
 namespace {

@@ -7,7 +7,7 @@
 #include "common/base/assert.h"
 #include "common/log/log.h"
 #include "controller/core/journal_end/lost_end.h"
-#include "controller/shell/event_fields.h"
+#include "controller/core/model/event_fields.h"
 #include "controller/shell/heartbeat_merge.h"
 #include "controller/shell/replay.h"
 

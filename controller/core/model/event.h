@@ -351,4 +351,10 @@ struct Event {
   EventBody body;
 };
 
+// A row of the journal.
+struct Row {
+  JournalIndex index;
+  Event event;
+};
+
 }  // namespace muster::core

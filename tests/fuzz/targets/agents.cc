@@ -11,9 +11,8 @@
 #include <map>
 #include <set>
 
-#include "controller/core/core.h"
+#include "controller/core/peers.h"
 #include "controller/journal/codec.h"
-#include "controller/links/hello.h"
 #include "muster/v1/agent_service.pb.h"
 #include "tests/fuzz/target.h"
 
@@ -58,6 +57,7 @@ class Cluster {
     now_.wall += by;
     now_.boot += by;
     settle();
+    release();
   }
   void hear(const std::string& node, const v1::ConnectRequest& request) {
     now_.wall += std::chrono::milliseconds(1);
@@ -71,8 +71,12 @@ class Cluster {
       see(HeartbeatHeard{
           .node = NodeName(node), .connection = connection, .heartbeat = request.heartbeat()});
       see(HeartbeatAcked{.node = NodeName(node), .connection = connection});
+      if (peers_.has_leftovers(
+              {.node = NodeName(node), .connection = connection, .heartbeat = request.heartbeat()}))
+        (void)peers_.orders(NodeName(node), view(), false);
     }
     settle();
+    release();
     check();
   }
 
@@ -83,6 +87,7 @@ class Cluster {
     require(again.has_value(), "what is written can be read again",
             again ? "" : again.error().message);
     apply(ledger_, JournalIndex(++index_), event);
+    rows_.push_back({.index = JournalIndex(index_), .event = event});
   }
   void accept(const Input& input) {
     Decision decision = decide(ledger_, presence_, input, now_, limits_);
@@ -103,30 +108,50 @@ class Cluster {
     }
     broken("proposals come to rest");
   }
-  // As the hub does.
+  // As the hub does, which decides and observes before it welcomes.
   void hello(const std::string& node, v1::Hello hello) {
     hello.set_node(node);
-    if (!controller::judge_hello(hello, ledger_, JournalIndex(index_), JournalIndex(index_), true)
-             .status.ok())
-      return;
-    const RegisterNode input{.node = NodeName(node),
-                             .instance = InstanceId(hello.instance()),
-                             .boot_id = BootId(hello.boot_id()),
-                             .inventory = hello.inventory(),
-                             .version = hello.version(),
-                             .uptime = controller::uptime_of(hello)};
-    Decision decision = decide(ledger_, presence_, input, now_, limits_);
-    if (decision.refusal)
-      return require(is_message(decision.refusal->message), "a refusal is a sentence",
-                     decision.refusal->message);
-    for (EventBody& body : decision.events) put(std::move(body));
     const ConnectionId connection(++connections_);
-    connected_[node] = {connection, input.instance};
-    see(Connected{.node = input.node,
-                  .connection = connection,
-                  .instance = input.instance,
-                  .present = {hello.present().begin(), hello.present().end()},
-                  .boot_id = input.boot_id});
+    const Peers::Stream stream{.node = NodeName(node), .connection = connection};
+    const Peers::Judgement judgement = peers_.hello(hello, connection, "here", now_, view());
+    if (judgement.replaced) {
+      see(Disconnected{.node = stream.node, .connection = judgement.replaced->stream.connection});
+      connected_.erase(node);
+    }
+    if (judgement.refusal) return is_sentence(*judgement.refusal);
+    Decision decision = decide(ledger_, presence_, judgement.input, now_, limits_);
+    for (EventBody& body : decision.events) put(std::move(body));
+    if (!decision.refusal) see(judgement.then);
+    const Peers::Admission admission = peers_.registered(stream, decision.refusal, view());
+    require(admission.refusal.has_value() != admission.welcome.has_value(),
+            "a stream that was judged is welcomed or refused");
+    if (admission.refusal) {
+      peers_.gone(stream);
+      return is_sentence(*admission.refusal);
+    }
+    connected_[node] = {connection, judgement.input.instance};
+    (void)peers_.orders(stream.node, view(), true);
+  }
+  static void is_sentence(const Error& refusal) {
+    require(is_message(refusal.message), "a refusal is a sentence", refusal.message);
+  }
+  // What the hub does when the rows of a message are durable.
+  void release() {
+    for (const Peers::Ending& ending : peers_.released(rows_, ledger_)) {
+      see(Disconnected{.node = ending.stream.node, .connection = ending.stream.connection});
+      connected_.erase(ending.stream.node.str());
+    }
+    for (const NodeName& node : touched_nodes(rows_, ledger_)) {
+      const auto orders = peers_.orders(node, view(), false);
+      if (!orders) continue;
+      for (const Assignment& run : orders->runs)
+        require(orders->running.contains({run.job, run.attempt}), "what is sent is to run");
+    }
+    rows_.clear();
+  }
+  [[nodiscard]] Peers::View view() const {
+    return {
+        .ledger = ledger_, .presence = presence_, .paused = paused_, .last = JournalIndex(index_)};
   }
   void reported(const std::string& node, const v1::Fact& fact) {
     const auto from = connected_.find(node);
@@ -163,6 +188,9 @@ class Cluster {
   Now now_{.wall = WallTime(std::chrono::seconds(1'800'000'000)),
            .boot = BootTime(std::chrono::hours(1))};
   Limits limits_;
+  Peers peers_{std::chrono::seconds(1)};
+  std::vector<Row> rows_;  // of the running message
+  std::string paused_;
   std::uint64_t index_ = 0, connections_ = 0;
   std::map<std::string, std::pair<ConnectionId, InstanceId>> connected_;
 };

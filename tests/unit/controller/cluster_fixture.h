@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "common/base/version.h"
 #include "common/rpc/channel.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "common/rpc/channel.h"
+#include "controller/core/hello.h"
 #include "controller/journal/sqlite_journal.h"
 #include "tests/support/hand_agent.h"
 #include "tests/support/test_controller.h"
@@ -62,7 +63,7 @@ class HubTest : public testing::Test {
     Shell::Options options;
     options.inbox_max = inbox_max_;
     options.paused = [this] {
-      return journal_->behind().empty() ? std::string() : pause_text(journal_->behind());
+      return journal_->behind().empty() ? std::string() : core::pause_text(journal_->behind());
     };
     options.describe = [](const journal::Row& row, const core::Ledger&) {
       v1::Event event;

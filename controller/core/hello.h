@@ -2,30 +2,29 @@
 // size, its protocol, its cluster, and the newest row and epoch that the agent was sent. Pure.
 #pragma once
 
-#include <grpcpp/support/status.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "common/base/error.h"
+#include "common/base/version.h"
 #include "controller/core/model/ledger.h"
 #include "muster/v1/agent_service.pb.h"
 
-namespace muster::controller {
+namespace muster::core {
 
-inline constexpr std::uint32_t kProtocolMin = 1, kProtocolMax = 1;
 inline constexpr std::size_t kHelloBytesMost = 2 << 20;
 inline constexpr int kPresentMost = 16'384;
 
-// The judgement of a Hello against the durable state. The Hub compares the Hello with the other
+// The judgement of a Hello against the durable state. Peers compares the Hello with the other
 // connected agents.
 struct Judged {
-  grpc::Status status;  // OK, or why it is refused
+  std::optional<Error> refusal;  // nothing: it is accepted
   // not empty: the journal is older than it must be; the text explains how this Hello shows it
   std::string behind;
 };
-Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded,
+Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex loaded,
                    JournalIndex last, bool welcomed);
 // Nothing: the Hello has no uptime, or an impossible one.
 std::optional<Duration> uptime_of(const v1::Hello& hello);
@@ -33,4 +32,4 @@ std::optional<Duration> uptime_of(const v1::Hello& hello);
 // how that is known.
 std::string pause_text(std::string_view behind);
 
-}  // namespace muster::controller
+}  // namespace muster::core

@@ -5,10 +5,10 @@
 
 #include "controller/core/model/event.h"
 
-namespace muster::controller {
+namespace muster::core {
 
 // Nullptr: the event is not about a job.
-inline const JobId* job_of(const core::EventBody& body) {
+inline const JobId* job_of(const EventBody& body) {
   return std::visit(
       [](const auto& event) -> const JobId* {
         if constexpr (requires { event.job; }) return &event.job;
@@ -17,7 +17,7 @@ inline const JobId* job_of(const core::EventBody& body) {
       body);
 }
 // 0: the event is not about one attempt.
-inline AttemptNo attempt_of(const core::EventBody& body) {
+inline AttemptNo attempt_of(const EventBody& body) {
   return std::visit(
       [](const auto& event) {
         if constexpr (requires { event.attempt; }) return event.attempt;
@@ -26,7 +26,7 @@ inline AttemptNo attempt_of(const core::EventBody& body) {
       body);
 }
 // Nullptr: the event is not about one node.
-inline const NodeName* node_of(const core::EventBody& body) {
+inline const NodeName* node_of(const EventBody& body) {
   return std::visit(
       [](const auto& event) -> const NodeName* {
         if constexpr (requires { NodeName(event.node); }) return &event.node;
@@ -35,4 +35,4 @@ inline const NodeName* node_of(const core::EventBody& body) {
       body);
 }
 
-}  // namespace muster::controller
+}  // namespace muster::core

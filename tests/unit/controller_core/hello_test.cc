@@ -1,13 +1,14 @@
+#include "controller/core/hello.h"
+
 #include <gtest/gtest.h>
 
 #include "controller/core/journal_end/lost_end.h"
-#include "controller/links/hub.h"
 
-namespace muster::controller {
+namespace muster::core {
 namespace {
 
-core::Ledger ledger() {
-  core::Ledger made;
+Ledger ledger() {
+  Ledger made;
   made.cluster = ClusterId("c");
   made.epoch = Epoch(3);
   made.nodes[NodeName("n1")] = {.name = NodeName("n1"), .instance = InstanceId("i")};
@@ -29,9 +30,9 @@ Judged judged(const v1::Hello& one, bool welcomed = false) {
 
 TEST(Hello, AnAgentThatFitsIsTaken) {
   v1::Hello one = hello();
-  EXPECT_EQ(judged(one).status.error_code(), grpc::StatusCode::OK);
+  EXPECT_FALSE(judged(one).refusal);
   one.set_cluster_id("c");
-  EXPECT_EQ(judged(one).status.error_code(), grpc::StatusCode::OK);
+  EXPECT_FALSE(judged(one).refusal);
 }
 
 // An older copy of the whole directory is sound; only its agents know more. What the controller has
@@ -61,13 +62,13 @@ TEST(Hello, WhoKnowsMoreThanTheJournalHasGivesItAway) {
     says.set_highest_epoch(one.epoch);
     says.set_acked_index(one.acked);
     const Judged found = judged(says, one.welcomed);
-    EXPECT_EQ(found.status.error_code(),
-              one.behind ? grpc::StatusCode::FAILED_PRECONDITION : grpc::StatusCode::OK);
+    EXPECT_EQ(found.refusal.has_value(), one.behind);
     EXPECT_EQ(!found.behind.empty(), one.behind);
     if (!one.behind) continue;
-    EXPECT_NE(found.status.error_message().find("restart the controller once with --accept-loss"),
+    EXPECT_EQ(found.refusal->code, ErrorCode::Unsatisfiable);
+    EXPECT_NE(found.refusal->message.find("restart the controller once with --accept-loss"),
               std::string::npos)
-        << found.status.error_message();
+        << found.refusal->message;
     EXPECT_NE(found.behind.find("up to journal row " + std::to_string(one.acked) +
                                 " and controller epoch " + std::to_string(one.epoch)),
               std::string::npos)
@@ -75,7 +76,7 @@ TEST(Hello, WhoKnowsMoreThanTheJournalHasGivesItAway) {
     // From an agent of another cluster, or of none, it proves nothing.
     says.set_cluster_id("d");
     const Judged stranger = judged(says, one.welcomed);
-    EXPECT_EQ(stranger.status.error_code(), grpc::StatusCode::PERMISSION_DENIED)
+    EXPECT_EQ(stranger.refusal->code, ErrorCode::NotAllowed)
         << "a code of its own: the agent must know this refusal from the others";
     EXPECT_EQ(stranger.behind, "");
   }
@@ -93,11 +94,10 @@ TEST(Hello, WhoIsNotKnownHereEndsNothing) {
     if (stranger == "instance") other.set_instance("j");
     const Judged found = judged(other);
     EXPECT_EQ(found.behind, "") << stranger;
-    EXPECT_EQ(found.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+    EXPECT_EQ(found.refusal->code, ErrorCode::Unsatisfiable);
     for (const char* text :
          {"knows no such agent", "--accept-loss", "a new, empty state directory"})
-      EXPECT_NE(found.status.error_message().find(text), std::string::npos)
-          << found.status.error_message();
+      EXPECT_NE(found.refusal->message.find(text), std::string::npos) << found.refusal->message;
   }
 }
 
@@ -111,16 +111,16 @@ TEST(Hello, WhatNoControllerCanHaveReachedIsNotBelieved) {
     return judged(one);
   };
   for (const std::uint64_t far :
-       {std::uint64_t{1} << 63, ~std::uint64_t{0}, 3 + core::kReachBeyondMost + 1'000}) {
+       {std::uint64_t{1} << 63, ~std::uint64_t{0}, 3 + kReachBeyondMost + 1'000}) {
     for (const Judged& found : {says(far, 0), says(2, far)}) {
       EXPECT_EQ(found.behind, "") << far;
-      EXPECT_EQ(found.status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-      EXPECT_NE(found.status.error_message().find("which no controller of this cluster"),
+      EXPECT_EQ(found.refusal->code, ErrorCode::Unsatisfiable);
+      EXPECT_NE(found.refusal->message.find("which no controller of this cluster"),
                 std::string::npos)
-          << found.status.error_message();
+          << found.refusal->message;
     }
   }
-  EXPECT_NE(says(3 + core::kReachBeyondMost, 0).behind, "");
+  EXPECT_NE(says(3 + kReachBeyondMost, 0).behind, "");
 }
 
 // It is kept for ever, and every answer that shows the node contains it.
@@ -128,9 +128,9 @@ TEST(Hello, AnInventoryHasBounds) {
   const auto refused = [](auto change) {
     v1::Hello one = hello();
     change(one);
-    const grpc::Status status = judged(one).status;
-    EXPECT_TRUE(status.ok() || status.error_code() == grpc::StatusCode::INVALID_ARGUMENT);
-    return status.error_message();
+    const Error refusal = judged(one).refusal.value_or(Error{ErrorCode::InvalidArgument, ""});
+    EXPECT_EQ(refusal.code, ErrorCode::InvalidArgument);
+    return refusal.message;
   };
   const auto devices = [](int count) {
     return [count](v1::Hello& one) {
@@ -159,68 +159,9 @@ TEST(Hello, AnInventoryHasBounds) {
 TEST(Hello, ALowerEpochThanAnAgentWithoutAClusterHasSeenIsRefused) {
   v1::Hello one = hello();
   one.set_highest_epoch(4);
-  EXPECT_EQ(judged(one).status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(judged(one).refusal->code, ErrorCode::Unsatisfiable);
   EXPECT_EQ(judged(one).behind, "");
 }
 
-struct TouchedNodes : testing::Test {
-  std::vector<journal::Row> row(core::EventBody body) {
-    const journal::Row made{.index = JournalIndex(++index),
-                            .event = {.at = WallTime(), .body = std::move(body)}};
-    core::apply(folded, made.index, made.event);
-    return std::vector{made};
-  }
-
-  core::Ledger folded;
-  std::uint64_t index = 0;
-  const JobId job{"0000000000001"};
-  const std::vector<core::PlacedNode> nodes = {{.node = NodeName("a"),
-                                                .address = "x",
-                                                .devices = {0},
-                                                .first_rank = RankNo(0),
-                                                .rank_count = 1},
-                                               {.node = NodeName("b"),
-                                                .address = "y",
-                                                .devices = {0},
-                                                .first_rank = RankNo(1),
-                                                .rank_count = 1}};
-  const std::vector<NodeName> both = {NodeName("a"), NodeName("b")};
-};
-
-// Facts of one node concern only that node; everything else about a job concerns all its nodes.
-TEST_F(TouchedNodes, AreThoseWhoseOrdersMayChange) {
-  EXPECT_TRUE(touched_nodes(row(core::JobSubmitted{.job = job}), folded).empty());
-  EXPECT_EQ(touched_nodes(
-                row(core::AttemptPlaced{
-                    .job = job, .attempt = AttemptNo(1), .nodes = nodes, .master_port = 20'000}),
-                folded),
-            both);
-  EXPECT_EQ(touched_nodes(
-                row(core::NodeStarted{.job = job, .attempt = AttemptNo(1), .node = NodeName("b")}),
-                folded),
-            std::vector{NodeName("b")});
-  for (const char* name : {"a", "b"})
-    row(core::NodeStarted{.job = job, .attempt = AttemptNo(1), .node = NodeName(name)});
-  EXPECT_EQ(touched_nodes(
-                row(core::RankExited{
-                    .job = job, .attempt = AttemptNo(1), .node = NodeName("b"), .rank = RankNo(1)}),
-                folded),
-            std::vector{NodeName("b")});
-  EXPECT_EQ(touched_nodes(
-                row(core::RankExited{
-                    .job = job, .attempt = AttemptNo(1), .node = NodeName("a"), .rank = RankNo(0)}),
-                folded),
-            both)
-      << "the last rank's end: what is beside the ranks may end as well";
-}
-
-TEST_F(TouchedNodes, AreAllOfAJobThatBreaks) {
-  row(core::JobSubmitted{.job = job});
-  row(core::AttemptPlaced{
-      .job = job, .attempt = AttemptNo(1), .nodes = nodes, .master_port = 20'000});
-  EXPECT_EQ(touched_nodes(row(core::AttemptBroke{.job = job, .attempt = AttemptNo(1)}), folded),
-            both);
-}
-
 }  // namespace
-}  // namespace muster::controller
+}  // namespace muster::core

@@ -1,4 +1,4 @@
-#include "controller/links/hello.h"
+#include "controller/core/hello.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "controller/core/journal_end/lost_end.h"
 
-namespace muster::controller {
+namespace muster::core {
 namespace {
 
 constexpr std::size_t kHelloWordMost = 256;
@@ -62,29 +62,29 @@ std::string pause_text(std::string_view behind) {
       behind);
 }
 
-Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIndex loaded,
+Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex loaded,
                    JournalIndex last, bool welcomed) {
   const std::string who = "connecting node '" + hello.node().substr(0, 64) + "'";
-  const auto refuse = [](grpc::StatusCode code, std::string text) {
-    return Judged{.status = {code, std::move(text)}, .behind = {}};
+  const auto refuse = [](ErrorCode code, std::string text) {
+    return Judged{.refusal = Error{.code = code, .message = std::move(text)}, .behind = {}};
   };
   if (!sound_name(hello.node())) {
-    return refuse(grpc::StatusCode::INVALID_ARGUMENT,
+    return refuse(ErrorCode::InvalidArgument,
                   who +
                       ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a "
                       "letter or digit");
   }
   if (hello.instance().empty() || hello.boot_id().empty())
-    return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": Hello without instance or boot id");
+    return refuse(ErrorCode::InvalidArgument, who + ": Hello without instance or boot id");
   for (const std::string* word : {&hello.instance(), &hello.boot_id(), &hello.version(),
                                   &hello.incarnation(), &hello.cluster_id()}) {
     if (word->size() > kHelloWordMost)
-      return refuse(grpc::StatusCode::INVALID_ARGUMENT,
+      return refuse(ErrorCode::InvalidArgument,
                     fmt::format("{}: Hello with an id or version of {} bytes, at most {}", who,
                                 word->size(), kHelloWordMost));
   }
   if (hello.present_size() > kPresentMost) {
-    return refuse(grpc::StatusCode::INVALID_ARGUMENT,
+    return refuse(ErrorCode::InvalidArgument,
                   fmt::format("{}: it holds {} run directories, at most {} are taken; remove those "
                               "of jobs that are long over from its state directory",
                               who, hello.present_size(), kPresentMost));
@@ -93,40 +93,39 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
     return present.job_id().size() > kHelloWordMost;
   };
   if (std::ranges::any_of(hello.present(), long_id))
-    return refuse(grpc::StatusCode::INVALID_ARGUMENT,
-                  who + ": it holds a run of a job whose id is none");
+    return refuse(ErrorCode::InvalidArgument, who + ": it holds a run of a job whose id is none");
   if (const std::string much = too_much(hello.inventory()); !much.empty())
-    return refuse(grpc::StatusCode::INVALID_ARGUMENT, who + ": " + much);
+    return refuse(ErrorCode::InvalidArgument, who + ": " + much);
   if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
     return refuse(
-        grpc::StatusCode::FAILED_PRECONDITION,
+        ErrorCode::Unsatisfiable,
         fmt::format("{}: it speaks protocol {}..{}, this controller {}..{}; upgrade the older one",
                     who, hello.protocol_min(), hello.protocol_max(), kProtocolMin, kProtocolMax));
   }
   if (!hello.cluster_id().empty() && hello.cluster_id() != ledger.cluster.str()) {
     // No other refusal uses this code. The agent must not give up here what it keeps of its own
     // cluster.
-    return refuse(grpc::StatusCode::PERMISSION_DENIED,
+    return refuse(ErrorCode::NotAllowed,
                   who + ": it belongs to cluster '" + hello.cluster_id() + "', this is '" +
                       ledger.cluster.str() +
                       "'; give the agent another state directory to move it here");
   }
   if (hello.cluster_id().empty() && hello.highest_epoch() > ledger.epoch.value) {
-    return refuse(grpc::StatusCode::FAILED_PRECONDITION,
+    return refuse(ErrorCode::Unsatisfiable,
                   fmt::format("{}: it has seen controller epoch {}, this one is only at {}: an old "
                               "controller, or an old copy of its journal",
                               who, hello.highest_epoch(), ledger.epoch.value));
   }
-  const core::AgentReach reported{.epoch = Epoch(hello.highest_epoch()),
-                                  .acked = JournalIndex(hello.acked_index()),
-                                  .welcomed = welcomed};
-  const core::Reach reach{.epoch = ledger.epoch, .loaded = loaded, .last = last};
-  if (!hello.cluster_id().empty() && core::reaches_beyond(reported, reach)) {
+  const AgentReach reported{.epoch = Epoch(hello.highest_epoch()),
+                            .acked = JournalIndex(hello.acked_index()),
+                            .welcomed = welcomed};
+  const Reach reach{.epoch = ledger.epoch, .loaded = loaded, .last = last};
+  if (!hello.cluster_id().empty() && reaches_beyond(reported, reach)) {
     const std::string says =
         fmt::format("it reports that it has seen up to journal row {} and controller epoch {}",
                     hello.acked_index(), hello.highest_epoch());
-    if (!core::believable_reach(reported, reach)) {
-      return refuse(grpc::StatusCode::FAILED_PRECONDITION,
+    if (!believable_reach(reported, reach)) {
+      return refuse(ErrorCode::Unsatisfiable,
                     fmt::format("{}: {}, which no controller of this cluster, now at row {} and "
                                 "epoch {}, can have reached; its state directory is damaged: give "
                                 "the agent a new, empty one",
@@ -137,7 +136,7 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
     const auto known = ledger.nodes.find(NodeName(hello.node()));
     if (known == ledger.nodes.end() || known->second.instance != InstanceId(hello.instance())) {
       return refuse(
-          grpc::StatusCode::FAILED_PRECONDITION,
+          ErrorCode::Unsatisfiable,
           fmt::format("{}: {}; this journal had no row behind {} when its epoch {} began, and "
                       "knows no such agent (instance '{}'), whose word alone does not stop a "
                       "cluster; if the controller's directory is an older copy, put back the "
@@ -150,14 +149,14 @@ Judged judge_hello(const v1::Hello& hello, const core::Ledger& ledger, JournalIn
         "row {} and controller epoch {}, but this journal had no row behind {} when its epoch {} "
         "began; its directory is an older copy, or another controller went on from it",
         hello.node(), hello.acked_index(), hello.highest_epoch(), loaded.value, ledger.epoch.value);
-    return {
-        .status =
-            {grpc::StatusCode::FAILED_PRECONDITION,
-             who + ": " + behind +
-                 "; put back the newest one, or restart the controller once with --accept-loss"},
-        .behind = std::move(behind)};
+    Judged judged =
+        refuse(ErrorCode::Unsatisfiable,
+               who + ": " + behind +
+                   "; put back the newest one, or restart the controller once with --accept-loss");
+    judged.behind = std::move(behind);
+    return judged;
   }
   return {};
 }
 
-}  // namespace muster::controller
+}  // namespace muster::core
