@@ -51,8 +51,7 @@ Agent::Agent(async::Loop& loop, StateDir state, AgentOptions options)
       disk_("agent-disk"),
       options_(std::move(options)),
       state_(std::make_shared<StateDir>(std::move(state))),
-      identity_(state_->identity()),
-      stored_epoch_(identity_.highest_epoch),
+      controller_(state_->identity()),
       heartbeat_timer_(loop, "heartbeat"),
       gather_timer_(loop, "gather facts"),
       evidence_timer_(loop, "evidence bound"),
@@ -72,7 +71,7 @@ Result<void> Agent::start() {
 
 Result<void> Agent::open() {
   HostOptions host = options_.host;
-  host.cluster = identity_.cluster;
+  host.cluster = controller_.identity().cluster;
   host.clock = options_.clock;
   const auto self = [this] {
     const std::lock_guard lock(log_hello_mutex_);
@@ -328,7 +327,7 @@ void Agent::arm_evidence_timer() {
 
 void Agent::reconcile_now() {
   const auto actions =
-      reconcile(options_.host.self, orders_ ? &*orders_ : nullptr, host_->seen(), starting_up_);
+      reconcile(options_.host.self, controller_.orders(), host_->seen(), starting_up_);
   for (const Action& action : actions) {
     if (const auto* start = std::get_if<StartRun>(&action))
       log::info("starting a run",

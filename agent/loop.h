@@ -32,12 +32,13 @@
 #include <set>
 #include <string>
 
+#include "agent/core/controller_link.h"
+#include "agent/core/outbox.h"
 #include "agent/exit_wait.h"
 #include "agent/link/file_stream.h"
 #include "agent/link/link.h"
 #include "agent/link/log_push.h"
 #include "agent/logs/watch.h"
-#include "agent/outbox.h"
 #include "agent/probe/device_book.h"
 #include "agent/probe/interface_news.h"
 #include "agent/probe/own_processes.h"
@@ -162,9 +163,8 @@ class Agent {
   bool on_refused(const Error& error, bool other_cluster);
   void heartbeat();
   void heartbeat_soon();
-  void see_epoch(Epoch epoch);
   void epoch_stored(Epoch epoch);
-  void obey(v1::Orders orders);
+  void obey();
   void store_identity(bool now);
   void probe_disk();
   [[nodiscard]] std::string disk_text() const;
@@ -173,9 +173,8 @@ class Agent {
   async::Loop disk_;  // for synced writes of the identity
   AgentOptions options_;
   std::shared_ptr<StateDir> state_;  // used on disk_ after the first connection
-  Identity identity_;                // the loop's copy, may be ahead of the disk
+  ControllerLink controller_;        // its identity may be ahead of the disk
   bool identity_dirty_ = false;
-  Epoch stored_epoch_;  // on disk, or the disk refused it; orders of a higher epoch wait
   std::optional<BootTime> disk_probed_at_;
   bool disk_probing_ = false;
   // errno of the last write test on the state directory's disk; 0: the disk takes writes
@@ -194,8 +193,6 @@ class Agent {
   std::shared_ptr<DeviceIds> device_ids_ = std::make_shared<DeviceIds>();
   std::vector<std::string> findings_logged_;
   std::uint64_t probes_ = 0;
-  // the newest probe whose readings the controller has; 0 with each connection
-  std::uint64_t probe_acked_ = 0;
   // when this incarnation last announced devices
   std::optional<BootTime> announced_at_;
   // what is in the file, or will be in it soon
@@ -208,30 +205,16 @@ class Agent {
   std::optional<BootTime> network_reported_at_;  // since the start
   bool network_waits_ = false;                   // network_timer_ is armed
 
-  std::optional<v1::Orders> orders_;          // orders of this connection, merged
-  std::optional<v1::Orders> waiting_orders_;  // wait until their epoch is stored; merged as well
   Outbox outbox_;
   std::map<RunKey, WatchedRun> watched_;
   std::set<RunKey> dirty_;
   bool turn_posted_ = false;
   bool gathering_ = false;  // gather_timer_ is armed
   bool starting_up_ = true;
-  bool welcomed_once_ = false;
   bool stopped_ = false;
-  std::string refused_orders_;    // last logged refusal, logged once per cause
-  std::set<RunKey> unsupported_;  // already reported to this controller
 
   Duration heartbeat_interval_ = std::chrono::seconds(1);
-  struct HeartbeatSent {
-    BootTime at{};
-    std::uint64_t mark = 0;    // of its readings
-    std::uint64_t probed = 0;  // number of its probe
-  };
-  std::uint64_t heartbeat_number_ = 0;
-  std::uint64_t readings_acked_ = 0;  // mark; 0 with each connection
   BootTime heartbeat_sent_at_{};
-  // heartbeats of this connection that are not acknowledged yet
-  std::map<std::uint64_t, HeartbeatSent> heartbeats_sent_;
   // runs with too many shards for a heartbeat, already logged
   std::set<RunKey> trimmed_;
 

@@ -16,7 +16,6 @@ namespace {
 // minimum time between two heartbeats out of turn
 constexpr Duration kHeartbeatGap = std::chrono::milliseconds(20);
 constexpr Duration kIdentityGap = std::chrono::seconds(1);
-constexpr std::size_t kHeartbeatsRemembered = 256;
 constexpr Duration kDiskProbeInterval = std::chrono::seconds(5);
 
 Duration to_duration(const google::protobuf::Duration& duration) {
@@ -87,11 +86,8 @@ v1::Hello Agent::hello() const {
   hello.set_protocol_min(kProtocolMin);
   hello.set_protocol_max(kProtocolMax);
   hello.set_version(options_.version);
-  hello.set_cluster_id(identity_.cluster.str());
-  hello.set_highest_epoch(identity_.highest_epoch.value);
-  hello.set_acked_index(identity_.acked.value);
+  controller_.fill(hello);
   hello.set_node(options_.host.node.str());
-  hello.set_instance(identity_.instance.str());
   hello.set_incarnation(options_.incarnation);
   hello.set_boot_id(options_.host.self.boot_id.str());
   const Duration uptime = options_.clock->now().boot.time_since_epoch();
@@ -112,43 +108,17 @@ v1::Hello Agent::hello() const {
 }
 
 Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) {
-  const ClusterId cluster(welcome.cluster_id());
-  const Epoch epoch(welcome.epoch());
-  if (!identity_.cluster.empty() && identity_.cluster != cluster) {
-    return fail(ErrorCode::NotAllowed,
-                "the controller is of cluster '" + cluster.str() +
-                    "', this agent belongs to cluster '" + identity_.cluster.str() +
-                    "'; give the agent another state directory (--state-dir) to move it");
-  }
-  if (epoch < identity_.highest_epoch) {
-    return fail(ErrorCode::Conflict,
-                "the controller is at epoch " + std::to_string(epoch.value) +
-                    ", this agent has seen epoch " + std::to_string(identity_.highest_epoch.value) +
-                    ": it is an old controller, or one with an old copy of its journal; stop it");
-  }
-  if (identity_.cluster != cluster) {
-    // This is durable before the first order of this cluster is obeyed, because process tags
-    // contain the cluster.
-    Identity joined = identity_;
-    joined.cluster = cluster;
-    joined.highest_epoch = epoch;
-    if (auto stored = state_->store(joined); !stored)
-      return fail(std::move(stored).error().in("joining cluster '" + cluster.str() + "'"));
-    identity_ = joined;
-    host_->set_cluster(cluster);
-    stored_epoch_ = epoch;
-  } else {
-    see_epoch(epoch);
-  }
-  welcomed_once_ = true;
-  // The controller sends all orders that still apply again.
-  orders_.reset();
-  waiting_orders_.reset();
+  auto taken = controller_.welcome(
+      welcome, [this](const Identity& joined) { return state_->store(joined); });
+  if (!taken) return fail(std::move(taken).error());
+  const ClusterId& cluster = controller_.identity().cluster;
+  host_->set_cluster(cluster);
+  if (*taken) store_identity(true);
   {
     const std::lock_guard lock(log_hello_mutex_);
     v1::LogHello say;
     say.set_node(options_.host.node.str());
-    say.set_instance(identity_.instance.str());
+    say.set_instance(controller_.identity().instance.str());
     say.set_cluster_id(cluster.str());
     log_hello_ = std::move(say);
     takes_auxiliary_logs_ = has_feature(welcome, kAuxiliaryLogs);
@@ -157,11 +127,6 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
   if (const Duration interval = to_duration(welcome.heartbeat_interval());
       interval > Duration::zero())
     heartbeat_interval_ = interval;
-  refused_orders_.clear();
-  unsupported_.clear();
-  heartbeats_sent_.clear();
-  readings_acked_ = 0;
-  probe_acked_ = 0;
   host_->renew_leases(hello_sent);
   outbox_.reconnected();
   // before the facts: a sweep among them must not arrive before the checkpoints of its run
@@ -180,57 +145,24 @@ void Agent::on_down() {
 }
 
 bool Agent::on_refused(const Error& error, bool other_cluster) {
-  // A controller has accepted this agent before, so the agent does not end because of one refusal.
-  if (!other_cluster || welcomed_once_ || identity_.cluster.empty() || !options_.on_permanent)
-    return false;
+  if (!controller_.is_final(other_cluster) || !options_.on_permanent) return false;
   options_.on_permanent(error);
   return true;
 }
 
 void Agent::on_orders(v1::Orders orders) {
-  std::string why;
-  if (orders.cluster_id() != identity_.cluster.str()) {
-    why = "ignoring orders of another cluster '" + orders.cluster_id() +
-          "': this agent belongs to '" + identity_.cluster.str() + "'";
-  } else if (Epoch(orders.epoch()) < identity_.highest_epoch) {
-    why = "ignoring orders of epoch " + std::to_string(orders.epoch()) +
-          ": a controller of epoch " + std::to_string(identity_.highest_epoch.value) +
-          " has been seen";
-  }
-  if (!why.empty()) {
-    if (refused_orders_ != why) log::error(why);
-    refused_orders_ = why;
-    return;
-  }
-  see_epoch(Epoch(orders.epoch()));
-  if (stored_epoch_ < identity_.highest_epoch) {
-    waiting_orders_ = merged(std::exchange(waiting_orders_, {}).value_or(v1::Orders()),
-                             std::move(orders), host_->seen());
-  } else {
-    obey(std::move(orders));
-  }
+  const ControllerLink::Taken taken = controller_.take(std::move(orders), host_->seen());
+  if (!taken.ignored.empty()) log::error(taken.ignored);
+  if (taken.store) store_identity(true);
+  if (taken.obey) obey();
 }
 
-void Agent::see_epoch(Epoch epoch) {
-  if (epoch <= identity_.highest_epoch) return;
-  identity_.highest_epoch = epoch;
-  store_identity(true);
-}
-
-// A disk that refuses writes delays orders only until it reports the refusal: a stop must not wait
-// for disk space.
 void Agent::epoch_stored(Epoch epoch) {
-  if (stopped_ || epoch <= stored_epoch_) return;
-  stored_epoch_ = epoch;
-  if (stored_epoch_ < identity_.highest_epoch) return;
-  if (auto orders = std::exchange(waiting_orders_, std::nullopt)) obey(std::move(*orders));
+  if (!stopped_ && controller_.stored(epoch, host_->seen())) obey();
 }
 
-void Agent::obey(v1::Orders orders) {
-  orders_ =
-      merged(std::exchange(orders_, {}).value_or(v1::Orders()), std::move(orders), host_->seen());
-  for (const RunKey& run : unsupported(*orders_)) {
-    if (!unsupported_.insert(run).second) continue;
+void Agent::obey() {
+  for (const RunKey& run : controller_.take_unsupported()) {
     v1::Unsupported notice;
     notice.set_job_id(run.first.str());
     notice.set_attempt(run.second.value);
@@ -244,9 +176,7 @@ void Agent::obey(v1::Orders orders) {
 }
 
 void Agent::on_fact_ack(const v1::FactAck& ack) {
-  if (JournalIndex(ack.index()) <= identity_.acked) return;
-  identity_.acked = JournalIndex(ack.index());
-  store_identity(false);
+  if (controller_.take(ack)) store_identity(false);
 }
 
 // An epoch is stored at once, before its orders are obeyed. An acknowledged index is stored later.
@@ -256,7 +186,7 @@ void Agent::store_identity(bool now) {
   if (now) {
     identity_dirty_ = false;
     identity_timer_.cancel();
-    disk_.post("store identity", [this, state = state_, identity = identity_] {
+    disk_.post("store identity", [this, state = state_, identity = controller_.identity()] {
       if (auto stored = state->store(identity); !stored)
         log::warn(stored.error().message + "; trying again with the next change");
       loop_.post("identity stored",
@@ -270,23 +200,18 @@ void Agent::store_identity(bool now) {
 }
 
 void Agent::on_heartbeat_ack(const v1::HeartbeatAck& ack) {
-  const auto sent = heartbeats_sent_.find(ack.number());
-  if (sent == heartbeats_sent_.end() || Epoch(ack.epoch()) < identity_.highest_epoch) return;
-  readings_acked_ = std::max(readings_acked_, sent->second.mark);
-  probe_acked_ = std::max(probe_acked_, sent->second.probed);
-  host_->renew_leases(sent->second.at);
-  heartbeats_sent_.erase(heartbeats_sent_.begin(), std::next(sent));
+  if (const auto sent_at = controller_.take(ack)) host_->renew_leases(*sent_at);
 }
 
 void Agent::heartbeat() {
   if (stopped_ || !link_ || !link_->up()) return;
   const Now now = options_.clock->now();
   v1::Heartbeat heartbeat;
-  heartbeat.set_number(++heartbeat_number_);
   const auto ns = now.wall.time_since_epoch().count();
   heartbeat.mutable_sent_at()->set_seconds(ns / 1'000'000'000);
   heartbeat.mutable_sent_at()->set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
-  Readings seen = watch_->readings(readings_acked_);
+  Readings seen = watch_->readings(controller_.mark_acked());
+  heartbeat.set_number(controller_.next_heartbeat(now.boot, seen.mark, probes_));
   std::set<RunKey> watched;
   for (v1::AttemptReading& reading : seen.readings) {
     const RunKey key(JobId(reading.job_id()), AttemptNo(reading.attempt()));
@@ -304,7 +229,7 @@ void Agent::heartbeat() {
     reading.set_setting_up(true);
     reading.set_setup_text(host_->setup_text(run));
   }
-  if (probes_ > probe_acked_) {
+  if (probes_ > controller_.probe_acked()) {
     for (v1::DeviceReading& reading : devices_.readings())
       *heartbeat.add_devices() = std::move(reading);
   }
@@ -326,9 +251,6 @@ void Agent::heartbeat() {
           ->set_seconds(std::chrono::duration_cast<std::chrono::seconds>(*left).count());
     }
   }
-  heartbeats_sent_[heartbeat_number_] = {.at = now.boot, .mark = seen.mark, .probed = probes_};
-  if (heartbeats_sent_.size() > kHeartbeatsRemembered)
-    heartbeats_sent_.erase(heartbeats_sent_.begin());
   heartbeat_sent_at_ = now.boot;
   link_->send_heartbeat(std::move(heartbeat));
   heartbeat_timer_.arm(heartbeat_interval_, [this] { this->heartbeat(); });

@@ -1,4 +1,4 @@
-#include "agent/outbox.h"
+#include "agent/core/outbox.h"
 
 namespace muster::agent {
 

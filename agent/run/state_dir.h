@@ -2,27 +2,19 @@
 // agent's identity. main() opens it, the Agent takes it over, and it owns the lock. One thread at a
 // time uses it: first the agent's loop, later the agent's disk loop.
 //
-// The identity is replaced durably, because it must survive a power loss. Without the epoch or the
-// acknowledged index an older controller would be accepted. Run directories belong to host.h.
+// The identity is replaced durably. Run directories belong to host.h.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 
+#include "agent/core/identity.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/io/unique_fd.h"
 #include "common/rundir/layout.h"
 
 namespace muster::agent {
-
-struct Identity {
-  InstanceId instance;
-  ClusterId cluster;  // empty: never joined one
-  Epoch highest_epoch;
-  JournalIndex acked;
-  friend bool operator==(const Identity&, const Identity&) = default;
-};
 
 // NotFound: no agent has an identity there. DataLoss: it is damaged. Unsupported: it is a newer
 // agent's.
