@@ -5,12 +5,11 @@
 
 #include "common/base/lease.h"
 #include "tests/sim/agent_model.h"
+#include "tests/sim/controller_model.h"
 #include "tests/sim/world.h"
 
 namespace muster::sim {
 namespace {
-
-constexpr Time kHeartbeatInterval = kSecond;
 
 Duration grace_of(const v1::NodeLaunch& launch) {
   return std::chrono::seconds(launch.orphan_grace().seconds()) +
@@ -30,8 +29,6 @@ void AgentModel::connect() {
   if (link == nullptr) return retry();
   link_ = link;
   welcomed_ = false;
-  sent_.clear();
-  sequence_ = 0;
   after(world_.network.delay(), [this, link] {
     if (link_ == link) hello();
   });
@@ -45,10 +42,13 @@ void AgentModel::hello() {
   hello.set_protocol_max(1);
   hello.set_version("0.1.0");
   hello.set_node(machine_.name().str());
-  hello.set_instance(self_.instance.str());
+  controller_->fill(hello);
   hello.set_boot_id(self_.boot_id.str());
-  hello.set_highest_epoch(machine_.disk().identity->highest_epoch.value);
-  hello.set_acked_index(machine_.disk().identity->acked.value);
+  hello.set_incarnation(fmt::format("{}-{}", machine_.name().str(), incarnation()));
+  const Duration uptime = hello_sent_.time_since_epoch();
+  hello.mutable_uptime()->set_seconds(uptime / std::chrono::seconds(1));
+  hello.mutable_uptime()->set_nanos(
+      static_cast<std::int32_t>((uptime % std::chrono::seconds(1)).count()));
   *hello.mutable_inventory() = machine_.inventory();
   for (const auto& [run, dir] : machine_.disk().runs) {
     v1::PresentAttempt& present = *hello.add_present();
@@ -70,7 +70,7 @@ void AgentModel::link_closed(const LinkPtr& link) {
   if (link_ != link) return;
   link_.reset();
   welcomed_ = false;
-  heartbeats_sent_.clear();
+  ++heartbeat_timer_;
   retry();
 }
 
@@ -84,52 +84,79 @@ void AgentModel::last_words(const LinkPtr& link) {
 void AgentModel::receive(const LinkPtr& link, std::shared_ptr<const Down> message) {
   now([this, link, message] {
     const v1::ConnectResponse& what = message->what;
-    const bool stale = link != link_ && world_.mutant == Mutant::StaleOrders && what.has_orders();
-    if (link != link_ && !stale) return;
-    switch (what.what_case()) {
-      case v1::ConnectResponse::kWelcome: {
-        Identity& identity = *machine_.disk().identity;
-        if (Epoch(what.welcome().epoch()) < identity.highest_epoch) {
-          world_.network.closed_by_agent(link);
-          return link_closed(link);
-        }
-        identity.highest_epoch = Epoch(what.welcome().epoch());
-        welcomed_ = true;
-        backoff_ = 50 * kMillisecond;
-        acknowledged_from_ = std::max(acknowledged_from_, hello_sent_);
-        send_facts();
-        after(world_.rng.between(0, 100 * kMillisecond), [this, link] {
-          if (link_ == link) heartbeat();
-        });
-        return;
+    if (link != link_) {
+      if (world_.mutant == Mutant::StaleOrders && what.has_orders()) {
+        world_.watch.orders_taken(machine_, Epoch(what.orders().epoch()), message->order);
+        stale_orders_ = what.orders();
+        poke();
       }
-      case v1::ConnectResponse::kOrders:
-        if (!stale && Epoch(what.orders().epoch()) < machine_.disk().identity->highest_epoch)
-          return;
-        return take(what.orders(), message->order);
-      case v1::ConnectResponse::kFactAck: {
-        JournalIndex& acked = machine_.disk().identity->acked;
-        acked = std::max(acked, JournalIndex(what.fact_ack().index()));
-        return;
-      }
-      case v1::ConnectResponse::kHeartbeatAck: {
-        const auto sent = heartbeats_sent_.find(what.heartbeat_ack().number());
-        if (sent == heartbeats_sent_.end()) return;
-        acknowledged_from_ = std::max(acknowledged_from_, sent->second);
-        heartbeats_sent_.erase(heartbeats_sent_.begin(), std::next(sent));
-        return renew_leases(acknowledged_from_);
-      }
-      case v1::ConnectResponse::kFilesWanted:  // the model has no files
-      case v1::ConnectResponse::WHAT_NOT_SET: return;
+      return;
+    }
+    if (what.has_welcome()) return welcome(link, what.welcome());
+    if (!welcomed_) return;
+    if (what.has_orders()) return take(*message);
+    if (what.has_fact_ack() && controller_->take(what.fact_ack())) return store_identity_later();
+    if (!what.has_heartbeat_ack()) return;  // the model has no files
+    unanswered_ = 0;
+    if (const auto sent_at = controller_->take(what.heartbeat_ack())) {
+      acknowledged_from_ = std::max(acknowledged_from_, *sent_at);
+      renew_leases(acknowledged_from_);
     }
   });
 }
 
-void AgentModel::take(const v1::Orders& orders, std::uint64_t order) {
-  world_.watch.orders_taken(machine_, Epoch(orders.epoch()), order);
-  orders_ = orders;
+void AgentModel::welcome(const LinkPtr& link, const v1::Welcome& welcome) {
+  const auto taken = controller_->welcome(welcome, [this](const agent::Identity& joined) {
+    machine_.disk().identity = joined;
+    return Result<void>();
+  });
+  if (!taken) {
+    world_.network.closed_by_agent(link);
+    return link_closed(link);
+  }
+  if (*taken) store_identity();
+  welcomed_ = true;
+  backoff_ = 50 * kMillisecond;
+  stale_orders_.reset();
+  unanswered_ = 0;
+  acknowledged_from_ = std::max(acknowledged_from_, hello_sent_);
+  renew_leases(acknowledged_from_);
+  outbox_.reconnected();
+  // Before the facts: a sweep among them must not arrive before the checkpoints of its run.
+  heartbeat();
+  send_facts();
+}
+
+void AgentModel::take(const Down& message) {
+  const v1::Orders& orders = message.what.orders();
+  const agent::ControllerLink::Taken taken = controller_->take(orders, observe());
+  // An older one: it is ignored.
+  if (Epoch(orders.epoch()) < controller_->identity().highest_epoch) return;
+  world_.watch.orders_taken(machine_, Epoch(orders.epoch()), message.order);
+  if (taken.store) store_identity();
+  if (!taken.obey) return;
   if (world_.mutant == Mutant::StopOnAbsence) stop_what_is_not_mentioned();
   poke();
+}
+
+// The disk takes the writes one after another. A crash loses those that are not done.
+void AgentModel::store_identity() {
+  identity_dirty_ = false;
+  stored_at_ = std::max(stored_at_, world_.timeline.now()) +
+               world_.rng.skewed(100 * kMicrosecond, 20 * kMillisecond);
+  after(stored_at_ - world_.timeline.now(), [this, identity = controller_->identity()] {
+    machine_.disk().identity = identity;
+    if (!controller_->stored(identity.highest_epoch, observe())) return;
+    if (world_.mutant == Mutant::StopOnAbsence) stop_what_is_not_mentioned();
+    poke();
+  });
+}
+
+void AgentModel::store_identity_later() {
+  if (std::exchange(identity_dirty_, true)) return;
+  after(kSecond, [this] {
+    if (identity_dirty_) store_identity();
+  });
 }
 
 void AgentModel::renew_leases(BootTime from) {
@@ -146,47 +173,62 @@ void AgentModel::renew_leases(BootTime from) {
 
 void AgentModel::send_facts() {
   if (link_ == nullptr || !welcomed_) return;
-  v1::ConnectRequest request;
-  v1::Facts& facts = *request.mutable_facts();
+  const auto ready = [](const v1::RankExited&) { return true; };
   for (const auto& [run, dir] : machine_.disk().runs) {
     if (known_before_.contains(run)) continue;
-    for (v1::Fact& fact : agent::facts_of(run, observe(run, *dir))) {
-      if (!sent_.insert(fact_key(fact)).second) continue;
-      world_.watch.fact_sent(machine_, fact);
-      *facts.add_facts() = std::move(fact);
-    }
+    const agent::RunSeen seen = observe(run, *dir);
+    if (seen.swept && !scans_.contains(run)) last_scan(run);
+    const auto scan = scans_.find(run);
+    (void)outbox_.gather(run, agent::facts_of(run, seen), ready,
+                         scan != scans_.end() && scan->second);
   }
-  if (facts.facts().empty()) return;
-  sequence_ += static_cast<std::uint64_t>(facts.facts_size());
-  facts.set_sequence(sequence_);
-  world_.network.send_up(link_, std::move(request));
+  while (!outbox_.empty()) {
+    v1::ConnectRequest request;
+    *request.mutable_facts() = outbox_.take();
+    for (const v1::Fact& fact : request.facts().facts()) world_.watch.fact_sent(machine_, fact);
+    world_.network.send_up(link_, std::move(request));
+  }
+}
+
+// The last scan for the checkpoints of a swept run. What it finds is sent before the sweep.
+void AgentModel::last_scan(const agent::RunKey& run) {
+  scans_[run] = world_.rng.one_in(2);
+  if (scans_[run]) return heartbeat();
+  after(world_.rng.skewed(kMillisecond, 300 * kMillisecond), [this, run] {
+    const auto scan = scans_.find(run);
+    if (scan == scans_.end()) return;
+    scan->second = true;
+    heartbeat();
+    send_facts();
+  });
 }
 
 void AgentModel::heartbeat() {
   if (link_ == nullptr || !welcomed_) return;
   note_first_steps();
-  send_facts();
   v1::ConnectRequest request;
   v1::Heartbeat& heartbeat = *request.mutable_heartbeat();
-  heartbeat.set_number(++heartbeat_);
-  heartbeats_sent_[heartbeat_] = machine_.clocks().boot;
+  heartbeat.set_number(controller_->next_heartbeat(machine_.clocks().boot, 0, 0));
   for (const auto& [run, dir] : machine_.disk().runs) {
     if (dir->launch) add_reading(heartbeat, run, *dir);
   }
   world_.network.send_up(link_, std::move(request));
   if (world_.mutant == Mutant::LeaseWithoutEcho) renew_leases(machine_.clocks().boot);
-  after(kHeartbeatInterval, [this, link = link_] {
-    if (link_ != link) return;
+  ++heartbeats_;
+  ++unanswered_;
+  after(Time(kHeartbeatInterval.count()), [this, link = link_, timer = ++heartbeat_timer_] {
+    if (link_ != link || timer != heartbeat_timer_) return;
     // No answer for long: the other end is gone, whatever the socket reports.
-    if (heartbeats_sent_.size() > 15) {
+    if (unanswered_ > 15) {
       world_.network.closed_by_agent(link);
       return link_closed(link);
     }
     this->heartbeat();
+    send_facts();
   });
   // Only a launch record names the ranks, so a refused run never sends a log.
   for (const auto& [run, dir] : machine_.disk().runs) {
-    if (dir->launch && heartbeat_ % 2 == 0 && observe(run, *dir).swept)
+    if (dir->launch && heartbeats_ % 2 == 0 && observe(run, *dir).swept)
       world_.controller.logs_pushed(machine_, run);
   }
 }

@@ -19,12 +19,6 @@ Duration grace_of(const v1::NodeLaunch& launch) {
 
 }  // namespace
 
-std::string fact_key(const v1::Fact& fact) {
-  const std::string rank = fact.has_exited() ? std::to_string(fact.exited().rank()) : "";
-  return fmt::format("{}.{} {} {}", fact.job_id(), fact.attempt(),
-                     static_cast<int>(fact.what_case()), rank);
-}
-
 Timeline& AgentModel::world_timeline(World& world) { return world.timeline; }
 
 void AgentModel::launch() {
@@ -32,19 +26,22 @@ void AgentModel::launch() {
   begin_incarnation();
   Disk& disk = machine_.disk();
   if (!disk.identity)
-    disk.identity =
-        Identity{.instance = InstanceId(fmt::format("{}-instance-{:08x}", machine_.name().str(),
-                                                    world_.rng.below(1U << 31U)))};
+    disk.identity = agent::Identity{
+        .instance = InstanceId(
+            fmt::format("{}-instance-{:08x}", machine_.name().str(), world_.rng.below(1U << 31U)))};
   self_ = {.instance = disk.identity->instance, .boot_id = machine_.boot()};
   link_.reset();
   welcomed_ = poked_ = false;
-  orders_.reset();
+  identity_dirty_ = false;
+  controller_.emplace(*disk.identity);
+  outbox_ = agent::Outbox();
+  stale_orders_.reset();
+  scans_.clear();
   spawned_.clear();
   sweeping_.clear();
   signalled_.clear();
-  heartbeats_sent_.clear();
   acknowledged_from_ = hello_sent_ = BootTime{};
-  heartbeat_ = 0;
+  heartbeats_ = unanswered_ = 0;
   backoff_ = 50 * kMillisecond;
   effects_left_.reset();
   known_before_.clear();
@@ -201,22 +198,9 @@ void AgentModel::mark(const agent::RunKey& run, AgentMark mark) {
 void AgentModel::refresh() {
   note_first_steps();
   for (int round = 0; round < 16; ++round) {
-    std::vector<agent::Action> actions;
-    if (world_.mutant == Mutant::IgnoreBoot || world_.mutant == Mutant::IgnoreInstance) {
-      std::optional<v1::Orders> orders = orders_;
-      if (orders) {
-        for (v1::Order& order : *orders->mutable_orders()) {
-          if (!order.has_run()) continue;
-          if (world_.mutant == Mutant::IgnoreBoot)
-            order.mutable_run()->set_boot_id(self_.boot_id.str());
-          if (world_.mutant == Mutant::IgnoreInstance)
-            order.mutable_run()->set_instance(self_.instance.str());
-        }
-      }
-      actions = agent::reconcile(self_, orders ? &*orders : nullptr, observe(), false);
-    } else {
-      actions = agent::reconcile(self_, orders_ ? &*orders_ : nullptr, observe(), false);
-    }
+    const std::optional<v1::Orders> orders = ordered();
+    const std::vector<agent::Action> actions =
+        agent::reconcile(self_, orders ? &*orders : nullptr, observe(), false);
     bool did_something = false;
     for (const agent::Action& action : actions) {
       did_something = perform(action) || did_something;
@@ -225,6 +209,20 @@ void AgentModel::refresh() {
     if (!did_something) break;
   }
   send_facts();
+}
+
+// What reconcile() is given. The mutants change it.
+std::optional<v1::Orders> AgentModel::ordered() const {
+  if (stale_orders_) return stale_orders_;
+  if (controller_->orders() == nullptr) return std::nullopt;
+  v1::Orders orders = *controller_->orders();
+  for (v1::Order& order : *orders.mutable_orders()) {
+    if (!order.has_run()) continue;
+    if (world_.mutant == Mutant::IgnoreBoot) order.mutable_run()->set_boot_id(self_.boot_id.str());
+    if (world_.mutant == Mutant::IgnoreInstance)
+      order.mutable_run()->set_instance(self_.instance.str());
+  }
+  return orders;
 }
 
 bool AgentModel::perform(const agent::Action& action) {
@@ -331,6 +329,8 @@ bool AgentModel::perform_one(const agent::ForgetRun& action) {
   send_facts();
   machine_.disk().runs.erase(action.run);
   spawned_.erase(action.run);
+  scans_.erase(action.run);
+  outbox_.forget(action.run);
   return true;
 }
 
@@ -378,7 +378,8 @@ void AgentModel::check_frozen(const agent::RunKey& run, std::uint64_t worker) {
 void AgentModel::stop_what_is_not_mentioned() {
   for (const auto& [run, dir] : machine_.disk().runs) {
     const bool mentioned =
-        orders_ && std::ranges::any_of(orders_->orders(), [&](const v1::Order& order) {
+        controller_->orders() != nullptr &&
+        std::ranges::any_of(controller_->orders()->orders(), [&](const v1::Order& order) {
           return order.job_id() == run.first.str() && order.attempt() == run.second.value;
         });
     if (!mentioned && dir->claim && dir->claim->pid != 0)

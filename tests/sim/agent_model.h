@@ -9,6 +9,8 @@
 #include <memory>
 #include <set>
 
+#include "agent/core/controller_link.h"
+#include "agent/core/outbox.h"
 #include "tests/sim/machine.h"
 #include "tests/sim/network.h"
 
@@ -52,8 +54,13 @@ class AgentModel : public Actor {
   void connect();
   void retry();
   void hello();
-  void take(const v1::Orders& orders, std::uint64_t order);
+  void take(const Down& message);
+  void welcome(const LinkPtr& link, const v1::Welcome& welcome);
+  [[nodiscard]] std::optional<v1::Orders> ordered() const;
   void send_facts();
+  void store_identity();
+  void store_identity_later();
+  void last_scan(const agent::RunKey& run);
   void heartbeat();
   void add_reading(v1::Heartbeat& heartbeat, const agent::RunKey& run, const RunDir& dir) const;
   void renew_leases(BootTime from);
@@ -65,14 +72,16 @@ class AgentModel : public Actor {
   // -------------------------------------------------------------------
   agent::Self self_;
   LinkPtr link_;
-  bool welcomed_ = false, poked_ = false;
-  std::optional<v1::Orders> orders_;
+  bool welcomed_ = false, poked_ = false, identity_dirty_ = false;
+  std::optional<agent::ControllerLink> controller_;
+  agent::Outbox outbox_;
+  std::optional<v1::Orders> stale_orders_;          // used by the mutant that takes them
   std::map<agent::RunKey, std::uint64_t> spawned_;  // worker's pid; 0: not started yet
   std::set<agent::RunKey> sweeping_;
   std::map<agent::RunKey, BootTime> signalled_;
-  std::set<std::string> sent_;  // facts, on this connection
-  std::uint64_t sequence_ = 0, heartbeat_ = 0;
-  std::map<std::uint64_t, BootTime> heartbeats_sent_;
+  std::map<agent::RunKey, bool> scans_;  // of swept runs, for checkpoints; true: done
+  std::uint64_t heartbeats_ = 0, unanswered_ = 0, heartbeat_timer_ = 0;
+  Time stored_at_ = 0;  // when the last write of the identity is done
   // The sending time of the agent's newest message that the controller has answered.
   BootTime acknowledged_from_{};
   BootTime hello_sent_{};
@@ -80,8 +89,5 @@ class AgentModel : public Actor {
   std::set<agent::RunKey> known_before_;  // used by the mutant that forgets its spool
   std::optional<std::uint64_t> effects_left_;
 };
-
-// A fact's natural key on its node.
-std::string fact_key(const v1::Fact& fact);
 
 }  // namespace muster::sim

@@ -62,6 +62,22 @@ bool Book::is_broken(const agent::RunKey& run) const {
   return attempt != job->second.attempts.end() && (attempt->second.broke || attempt->second.ended);
 }
 
+bool Book::has_exited(const agent::RunKey& run, const NodeName& node) const {
+  const auto job = durable.find(run.first);
+  if (job == durable.end()) return false;
+  const auto attempt = job->second.attempts.find(run.second);
+  if (attempt == job->second.attempts.end()) return false;
+  const auto part =
+      std::ranges::find(attempt->second.nodes, node, [](const auto& one) { return one.node; });
+  if (part == attempt->second.nodes.end()) return false;
+  for (std::uint32_t local = 0; local < part->rank_count; ++local) {
+    const std::string rank = std::to_string(part->first_rank.value + local);
+    if (!facts.contains(key(run.first.str(), run.second.value, node.str(), "exited", rank)))
+      return false;
+  }
+  return true;
+}
+
 AttemptNo Book::newest_execd(const JobId& job) const {
   AttemptNo newest;
   for (auto it = attempts.lower_bound({job, AttemptNo(0)});

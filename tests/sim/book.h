@@ -69,6 +69,8 @@ struct Book {
   std::set<JobId> chains_cut;  // The end of the journal was lost in the middle of their submission.
 
   [[nodiscard]] bool is_broken(const agent::RunKey& run) const;
+  // The end of every rank of the node's part is durable.
+  [[nodiscard]] bool has_exited(const agent::RunKey& run, const NodeName& node) const;
   // The newest attempt of this job that has exec'd a rank; 0: none.
   [[nodiscard]] AttemptNo newest_execd(const JobId& job) const;
   void take(const std::vector<core::Event>& events, Time now);

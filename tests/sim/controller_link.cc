@@ -1,7 +1,8 @@
 // The second half of ControllerModel: the connections to agents, and the mutants that break them.
 #include <fmt/format.h>
 
-#include "controller/core/journal_end/lost_end.h"
+#include <algorithm>
+
 #include "controller/core/model/spec_view.h"
 #include "tests/sim/agent_model.h"
 #include "tests/sim/controller_model.h"
@@ -12,81 +13,93 @@ namespace muster::sim {
 void ControllerModel::receive(const LinkPtr& link,
                               const std::shared_ptr<const v1::ConnectRequest>& message) {
   now([this, link, message] {
-    if (!link->controller_open || !listening_) return;
+    if (!listening_) return;
     const Now arrived = clocks();
-    put([this, link, message, arrived] {
-      switch (message->what_case()) {
-        case v1::ConnectRequest::kHello: return hello(link, message->hello(), arrived);
-        case v1::ConnectRequest::kFacts: return facts(link, message->facts());
-        case v1::ConnectRequest::kHeartbeat: return heartbeat(link, message->heartbeat(), arrived);
-        case v1::ConnectRequest::kUnsupported:
-        case v1::ConnectRequest::WHAT_NOT_SET: return;
-      }
-    });
+    switch (message->what_case()) {
+      case v1::ConnectRequest::kHello:
+        // A read of durable state: it waits for the release of a batch.
+        return put([this, link, message, arrived] {
+          reads_.emplace_back(
+              [this, link, message, arrived] { judge(link, message->hello(), arrived); });
+        });
+      case v1::ConnectRequest::kFacts:
+        return put([this, link, message] { facts(link, message->facts()); });
+      case v1::ConnectRequest::kHeartbeat: return heartbeat(link, message, arrived);
+      case v1::ConnectRequest::kUnsupported:
+      case v1::ConnectRequest::WHAT_NOT_SET: return;
+    }
   });
 }
 
-void ControllerModel::hello(const LinkPtr& link, const v1::Hello& hello, Now arrived) {
-  const NodeName node(hello.node());
-  const auto refuse = [&](std::string why) {
-    ++world_.coverage.seen["hello refused: " + why];
-    release_.emplace_back([this, link] { world_.network.closed_by_controller(link); });
-  };
-  const core::AgentReach reported{.epoch = Epoch(hello.highest_epoch()),
-                                  .acked = JournalIndex(hello.acked_index()),
-                                  .welcomed = welcomed_.contains(InstanceId(hello.instance()))};
-  const core::Reach reach{.epoch = ledger_.epoch,
-                          .loaded = loaded_,
-                          .last = JournalIndex(journal_.last().value + batch_.size())};
-  if (core::reaches_beyond(reported, reach) && world_.mutant != Mutant::AcceptWithoutBridge) {
-    if (journal_.may_be_behind()) {
-      behind_ = true;
-      return;
-    }
-    return world_.watch.fell_behind(
-        fmt::format("{} was told of epoch {} and row {}; the journal had row {} when epoch {} "
-                    "began, and now {}",
-                    node.str(), reported.epoch.value, reported.acked.value, loaded_.value,
-                    reach.epoch.value, reach.last.value));
+core::Peers::View ControllerModel::durable() const {
+  static const std::string kNotPaused;
+  return {.ledger = ledger_,
+          .presence = presence_,
+          .paused = kNotPaused,
+          .last = JournalIndex(journal_.last().value + batch_.size())};
+}
+
+void ControllerModel::refuse(const LinkPtr& link, const Error& why) {
+  ++world_.coverage.seen["hello refused: " + kind_of(why)];
+  world_.say(
+      [&] { return fmt::format("{}: refused: {}", link->machine->name().str(), why.message); });
+  world_.network.closed_by_controller(link);
+}
+
+// Cut to what one cause has in common with the others of its kind.
+std::string ControllerModel::kind_of(const Error& refusal) {
+  for (const char* kind : {"the name is taken", "has not ended yet", "is connected"}) {
+    if (refusal.message.find(kind) != std::string::npos) return kind;
   }
-  // If a newer connection of this node has overtaken this one, this one is not accepted.
-  if (const auto old = sessions_.find(node);
-      old != sessions_.end() && old->second.link->id > link->id)
-    return refuse("overtaken");
-  const core::Decision decision = take(core::RegisterNode{.node = node,
-                                                          .instance = InstanceId(hello.instance()),
-                                                          .boot_id = BootId(hello.boot_id()),
-                                                          .inventory = hello.inventory(),
-                                                          .version = hello.version()});
-  if (decision.refusal) {
-    const bool connected = decision.refusal->message.find("is connected") != std::string::npos;
-    return refuse(connected ? "another instance is connected"
-                            : "runs on another machine may go on");
+  return "runs on another machine may go on";
+}
+
+void ControllerModel::judge(const LinkPtr& link, v1::Hello hello, Now arrived) {
+  if (!link->controller_open) return;
+  if (world_.mutant == Mutant::AcceptWithoutBridge) {
+    hello.clear_highest_epoch();
+    hello.clear_acked_index();
   }
-  const std::vector<v1::PresentAttempt> present(hello.present().begin(), hello.present().end());
-  core::observe(presence_, ledger_,
-                core::Connected{.node = node,
-                                .connection = link->id,
-                                .instance = InstanceId(hello.instance()),
-                                .present = present,
-                                .boot_id = BootId(hello.boot_id())},
-                arrived);
-  spoken_for_[link->id.value] = InstanceId(hello.instance());
-  Session& session = sessions_[node];
-  session = Session{.link = link, .instance = InstanceId(hello.instance())};
-  for (const v1::PresentAttempt& one : present)
-    session.present.insert({JobId(one.job_id()), AttemptNo(one.attempt())});
-  release_.emplace_back([this, node, link] {
-    const auto found = sessions_.find(node);
-    if (found == sessions_.end() || found->second.link != link) return;
-    auto message = std::make_shared<Down>();
-    message->what.mutable_welcome()->set_protocol(1);
-    message->what.mutable_welcome()->set_cluster_id(ledger_.cluster.str());
-    message->what.mutable_welcome()->set_epoch(ledger_.epoch.value);
-    welcomed_.insert(found->second.instance);
-    world_.network.send_down(link, std::move(message));
-    found->second.welcomed = true;
+  core::Peers::Judgement judgement =
+      peers_.hello(hello, link->id, "its machine", arrived, durable());
+  if (!judgement.behind.empty()) {
+    if (!journal_.may_be_behind()) return world_.watch.fell_behind(judgement.behind);
+    behind_ = true;
+    return;
+  }
+  if (judgement.refusal) return refuse(link, *judgement.refusal);
+  if (judgement.replaced) end_stream(judgement.replaced->stream);
+  streams_[link->id] = {.link = link};
+  spoken_for_[link->id] = judgement.input.instance;
+  put([this, link, input = std::move(judgement.input), then = std::move(judgement.then), arrived] {
+    const core::Decision decision = take(input);
+    if (!decision.refusal) core::observe(presence_, ledger_, then, arrived);
+    release_.emplace_back([this, link, refusal = decision.refusal] { registered(link, refusal); });
   });
+}
+
+void ControllerModel::registered(const LinkPtr& link, const std::optional<Error>& refusal) {
+  const NodeName& node = link->machine->name();
+  const auto admission =
+      peers_.registered({.node = node, .connection = link->id}, refusal, durable());
+  if (admission.refusal) {
+    refuse(link, *admission.refusal);
+    return gone(link);
+  }
+  if (!admission.welcome) return;
+  send(link->id, *admission.welcome);
+  send_orders(node, true);
+}
+
+void ControllerModel::end_stream(const core::Peers::Stream& stream) {
+  const auto ended = streams_.extract(stream.connection);
+  put([this, stream] {
+    core::observe(presence_, ledger_,
+                  core::Disconnected{.node = stream.node, .connection = stream.connection},
+                  clocks());
+  });
+  if (!ended.empty() && ended.mapped().link->controller_open)
+    world_.network.closed_by_controller(ended.mapped().link);
 }
 
 void ControllerModel::twin_says_hello(const Machine& machine, ConnectionId connection) {
@@ -96,7 +109,9 @@ void ControllerModel::twin_says_hello(const Machine& machine, ConnectionId conne
       const NodeName& node = machine.name();
       const InstanceId instance("twin-of-" + node.str());
       const BootId boot_id("boot-of-twin-of-" + node.str());
-      if (sessions_.contains(node)) {
+      if (std::ranges::any_of(streams_, [&](const auto& one) {
+            return one.second.link->machine->name() == node;
+          })) {
         ++world_.coverage.seen["twin refused: connected"];
         return;
       }
@@ -139,8 +154,9 @@ void ControllerModel::twin_says_hello(const Machine& machine, ConnectionId conne
 }
 
 void ControllerModel::facts(const LinkPtr& link, const v1::Facts& facts) {
-  const auto speaker = spoken_for_.find(link->id.value);
+  const auto speaker = spoken_for_.find(link->id);
   if (speaker == spoken_for_.end()) return;
+  const InstanceId& instance = speaker->second;
   const NodeName& node = link->machine->name();
   for (v1::Fact fact : facts.facts()) {
     const auto job = ledger_.jobs.find(JobId(fact.job_id()));
@@ -151,7 +167,7 @@ void ControllerModel::facts(const LinkPtr& link, const v1::Facts& facts) {
       if (part != nullptr) fact.mutable_exited()->set_rank(part->placed.first_rank.value);
     }
     const core::Decision decision =
-        take(core::ReportFact{.node = node, .instance = speaker->second, .fact = fact});
+        take(core::ReportFact{.node = node, .instance = instance, .fact = fact});
     if (fact.has_swept()) {
       core::observe(presence_, ledger_,
                     core::SweptHeard{.node = node,
@@ -173,55 +189,60 @@ void ControllerModel::facts(const LinkPtr& link, const v1::Facts& facts) {
       }
     }
   }
-  const auto acknowledge = [this, link, instance = speaker->second, facts] {
+  const auto acknowledge = [this, link, instance, facts] {
+    if (!streams_.contains(link->id)) return;
     for (const v1::Fact& fact : facts.facts())
       world_.watch.acknowledged(link->machine->name(), instance, fact);
-    auto message = std::make_shared<Down>();
-    message->what.mutable_fact_ack()->set_sequence(facts.sequence());
-    message->what.mutable_fact_ack()->set_index(ledger_.index.value);
-    world_.network.send_down(link, std::move(message));
+    v1::FactAck ack;
+    ack.set_sequence(facts.sequence());
+    ack.set_index(ledger_.index.value);
+    send(link->id, std::move(ack));
   };
   if (world_.mutant == Mutant::AckBeforeSync) return acknowledge();
   release_.emplace_back(acknowledge);
 }
 
-void ControllerModel::heartbeat(const LinkPtr& link, const v1::Heartbeat& heartbeat, Now arrived) {
-  const NodeName node = link->machine->name();
-  core::observe(presence_, ledger_,
-                core::HeartbeatHeard{.node = node, .connection = link->id, .heartbeat = heartbeat},
-                arrived);
-  if (world_.mutant == Mutant::TornCheckpoint) {
-    for (auto& [key, attempt] : presence_.attempts) {
-      for (auto& [step, checkpoint] : attempt.checkpoints) {
-        checkpoint.sealed = true;
-        presence_.whole.insert({key.first, key.second, step});
-        checkpoint.expected = static_cast<std::uint32_t>(checkpoint.shards.size());
-      }
-    }
-  }
-  release_.emplace_back([this, link, node, number = heartbeat.number()] {
-    auto message = std::make_shared<Down>();
-    message->what.mutable_heartbeat_ack()->set_number(number);
-    message->what.mutable_heartbeat_ack()->set_epoch(ledger_.epoch.value);
-    core::observe(presence_, ledger_, core::HeartbeatAcked{.node = node, .connection = link->id},
-                  clocks());
-    // Otherwise it was closed while the disk was busy, and nothing leaves.
-    if (link->controller_open) world_.watch.heartbeat_acknowledged(node);
-    world_.network.send_down(link, std::move(message));
+// The answer leaves at once: presence is not durable. It is observed before it leaves, with the
+// heartbeat's arrival.
+void ControllerModel::heartbeat(const LinkPtr& link,
+                                const std::shared_ptr<const v1::ConnectRequest>& message,
+                                Now arrived) {
+  if (!spoken_for_.contains(link->id)) return;
+  const NodeName& node = link->machine->name();
+  put([this, node, connection = link->id, message, arrived] {
+    const core::HeartbeatHeard heard{
+        .node = node, .connection = connection, .heartbeat = message->heartbeat()};
+    core::observe(presence_, ledger_, heard, arrived);
+    if (world_.mutant != Mutant::AcksForgotten)
+      core::observe(presence_, ledger_,
+                    core::HeartbeatAcked{.node = node, .connection = connection}, arrived);
+    if (world_.mutant == Mutant::TornCheckpoint) believe_every_checkpoint();
+    if (peers_.has_leftovers(heard))
+      reads_.emplace_back([this, node] { send_orders(node, false); });
   });
+  if (!streams_.contains(link->id)) return;  // it was replaced
+  world_.watch.heartbeat_acknowledged(node);
+  v1::HeartbeatAck ack;
+  ack.set_number(message->heartbeat().number());
+  ack.set_epoch(ledger_.epoch.value);
+  send(link->id, std::move(ack));
 }
 
 void ControllerModel::link_closed(const LinkPtr& link) {
   now([this, link] {
     link->controller_open = false;
-    put([this, link] {
-      const NodeName& node = link->machine->name();
-      core::observe(presence_, ledger_, core::Disconnected{.node = node, .connection = link->id},
-                    clocks());
-      if (const auto session = sessions_.find(node);
-          session != sessions_.end() && session->second.link == link)
-        sessions_.erase(session);
-    });
+    link->controller_reads_until = 0;
+    gone(link);
+  });
+}
+
+void ControllerModel::gone(const LinkPtr& link) {
+  if (streams_.erase(link->id) == 0) return;  // never accepted, or replaced
+  const NodeName& node = link->machine->name();
+  peers_.gone({.node = node, .connection = link->id});
+  put([this, node, connection = link->id] {
+    core::observe(presence_, ledger_, core::Disconnected{.node = node, .connection = connection},
+                  clocks());
   });
 }
 
@@ -269,54 +290,64 @@ void ControllerModel::fill(v1::NodeLaunch& launch, const core::JobRecord& job,
   }
 }
 
-v1::Orders ControllerModel::orders_for(const NodeName& node, const Session& session) const {
-  v1::Orders orders;
-  orders.set_epoch(ledger_.epoch.value);
-  orders.set_cluster_id(ledger_.cluster.str());
-  std::set<core::AttemptKey> mentioned;
-  for (const core::Assignment& wanted : core::desired(ledger_, node)) {
-    mentioned.insert({wanted.job, wanted.attempt});
-    v1::Order& order = *orders.add_orders();
-    order.set_job_id(wanted.job.str());
-    order.set_attempt(wanted.attempt.value);
-    const core::JobRecord& job = ledger_.jobs.at(wanted.job);
-    switch (wanted.want) {
-      case core::Want::Run:
-        fill(*order.mutable_run(), job, *job.attempt(wanted.attempt),
-             *job.attempt(wanted.attempt)->part(node));
-        break;
-      case core::Want::Stop:
-        *order.mutable_stop()->mutable_grace() = job.spec.recovery().stop_grace();
-        break;
-      case core::Want::Forget: order.mutable_forget(); break;
-    }
+void ControllerModel::send_orders(const NodeName& node, bool always) {
+  const auto wanted = peers_.orders(node, durable(), always);
+  if (!wanted) return;
+  core::NodeOrders orders{.standing = wanted->standing, .runs = {}, .running = wanted->running};
+  for (const core::Assignment& one : wanted->runs) {
+    const core::JobRecord& job = ledger_.jobs.at(one.job);
+    const core::AttemptRecord& attempt = *job.attempt(one.attempt);
+    v1::Order& order = orders.runs.emplace_back();
+    order.set_job_id(one.job.str());
+    order.set_attempt(one.attempt.value);
+    fill(*order.mutable_run(), job, attempt, *attempt.part(node));
   }
-  for (const core::AttemptKey& present : session.present) {
-    if (mentioned.contains(present) ||
-        !core::may_forget(ledger_, node, present.first, present.second))
-      continue;
-    v1::Order& order = *orders.add_orders();
-    order.set_job_id(present.first.str());
-    order.set_attempt(present.second.value);
-    order.mutable_forget();
-  }
-  return orders;
+  send(wanted->stream.connection, std::move(orders));
 }
 
-void ControllerModel::send_orders(const NodeName& node, Session& session) {
-  if (!session.welcomed) return;
-  v1::Orders orders = orders_for(node, session);
-  std::string bytes = orders.SerializeAsString();
-  if (bytes == session.orders) return;
-  session.orders = std::move(bytes);
-  world_.watch.ordered(node, orders);
-  auto message = std::make_shared<Down>();
-  *message->what.mutable_orders() = std::move(orders);
-  message->order = ++orders_sent_;
-  world_.network.send_down(session.link, std::move(message));
+template <class Message>
+void ControllerModel::send(ConnectionId connection, Message message) {
+  streams_.at(connection).queue.put(std::move(message));
+  write_next(connection);
+}
+
+// Of some messages the write takes a while: what comes meanwhile waits in the queue, and replaces
+// what it may replace.
+void ControllerModel::write_next(ConnectionId connection) {
+  const auto found = streams_.find(connection);
+  while (found != streams_.end() && !found->second.writing) {
+    Stream& stream = found->second;
+    auto next = stream.queue.next();
+    if (!next) return;
+    auto message = std::make_shared<Down>();
+    message->what = std::move(*next);
+    if (message->what.has_orders()) {
+      world_.watch.ordered(stream.link->machine->name(), message->what.orders());
+      message->order = ++orders_sent_;
+    }
+    world_.network.send_down(stream.link, std::move(message));
+    if (!world_.rng.one_in(4)) continue;
+    stream.writing = true;
+    after(world_.rng.skewed(50 * kMicrosecond, 50 * kMillisecond), [this, connection] {
+      const auto later = streams_.find(connection);
+      if (later == streams_.end()) return;
+      later->second.writing = false;
+      write_next(connection);
+    });
+  }
 }
 
 // --- mutants: events that the real core would never accept --------------------------------------
+
+void ControllerModel::believe_every_checkpoint() {
+  for (auto& [key, attempt] : presence_.attempts) {
+    for (auto& [step, checkpoint] : attempt.checkpoints) {
+      checkpoint.sealed = true;
+      presence_.whole.insert({key.first, key.second, step});
+      checkpoint.expected = static_cast<std::uint32_t>(checkpoint.shards.size());
+    }
+  }
+}
 
 void ControllerModel::break_by_mutant() {
   std::vector<core::EventBody> forged;

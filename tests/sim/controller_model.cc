@@ -43,14 +43,16 @@ void ControllerModel::launch() {
   listening_ = batch_running_ = woken_ = behind_ = false;
   inbox_.clear();
   release_.clear();
+  reads_.clear();
   batch_.clear();
-  sessions_.clear();
+  synced_.clear();
+  streams_.clear();
   spoken_for_.clear();
-  welcomed_.clear();
   crash_point_ = CrashPoint::None;
   presence_ = core::Presence();
   replay();
-  loaded_ = journal_.last();
+  peers_ = core::Peers(kHeartbeatInterval);
+  peers_.set_start(journal_.last());
   const std::uint64_t lost = journal_.lost().value_or(
       core::rows_unknown(journal_.unknown_losses(),
                          static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
@@ -100,8 +102,8 @@ void ControllerModel::crash() {
   listening_ = false;
   journal_.drop();
   if (world_.mutant == Mutant::LoseSyncedTail) journal_.lose_last_batch();
-  for (auto& [node, session] : sessions_) world_.network.closed_by_controller(session.link);
-  sessions_.clear();
+  for (auto& [connection, stream] : streams_) world_.network.closed_by_controller(stream.link);
+  streams_.clear();
 }
 
 bool ControllerModel::lose_journal_end(std::size_t rows) {
@@ -243,11 +245,10 @@ void ControllerModel::fold(core::Ledger& ledger, JournalIndex index,
 
 void ControllerModel::begin_sync(bool more) {
   if (more) journal_.begin(batch_);
-  if (behind_) return end_behind();
   if (!more) return release();
   if (crash_point_ == CrashPoint::BeforeSync) return die(CrashPoint::BeforeSync);
   if (world_.mutant == Mutant::OrdersBeforeSync && listening_) {
-    for (auto& [node, session] : sessions_) send_orders(node, session);
+    for (const NodeName& node : core::touched_nodes(batch_, ledger_)) send_orders(node, false);
   }
   Time takes = world_.rng.skewed(100 * kMicrosecond, 6 * kMillisecond);
   if (world_.timeline.now() < slow_until_) {
@@ -266,16 +267,24 @@ void ControllerModel::synced() {
     if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body))
       journal_.archive(archived->job);
   }
+  synced_ = std::move(batch_);
   batch_.clear();
   if (crash_point_ == CrashPoint::AfterSync) return die(CrashPoint::AfterSync);
   release();
 }
 
 void ControllerModel::release() {
-  const std::vector<Deed> leaving = std::move(release_);
-  release_.clear();
-  for (const Deed& deed : leaving) deed();
-  for (auto& [node, session] : sessions_) send_orders(node, session);
+  const std::vector<journal::Row> rows = std::move(synced_);
+  synced_.clear();
+  for (const core::Peers::Ending& ending : peers_.released(rows, ledger_))
+    end_stream(ending.stream);
+  for (const NodeName& node : core::touched_nodes(rows, ledger_)) send_orders(node, false);
+  for (std::vector<Deed>* leaving : {&release_, &reads_}) {
+    for (const Deed& deed : std::exchange(*leaving, {})) {
+      deed();
+      if (behind_) return end_behind();
+    }
+  }
   batch_running_ = false;
   if (!inbox_.empty()) wake();
   ++timer_;

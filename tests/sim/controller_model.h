@@ -1,16 +1,17 @@
 // A simulated controller around the real core. World owns it. It runs on its history's one thread.
 //
-// It models the sessions and the shell's batch: decide, apply, propose to a fixed point, ONE append
-// and sync, release together. The process may die between any two of these steps. The content of
-// this object dies with the process; the journal does not.
+// The real core::Peers and core::SendQueue decide about streams; this model has the hub's wiring.
+// It models the shell's batch: decide, apply, propose to a fixed point, ONE append and sync,
+// release together. The process may die between any two of these steps. The content of this object
+// dies with the process; the journal does not.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 
-#include "controller/core/core.h"
+#include "controller/core/peers.h"
+#include "controller/core/send_queue.h"
 #include "tests/sim/disk_journal.h"
 #include "tests/sim/network.h"
 #include "tests/sim/timeline.h"
@@ -18,6 +19,8 @@
 namespace muster::sim {
 
 class World;
+
+inline constexpr Duration kHeartbeatInterval = std::chrono::seconds(1);
 
 enum class CrashPoint { None, BeforeSync, InSync, AfterSync };
 
@@ -57,12 +60,10 @@ class ControllerModel : public Actor {
   void ask(core::Input input, Reply reply);
 
  private:
-  struct Session {
+  struct Stream {  // that Peers accepted
     LinkPtr link;
-    InstanceId instance;
-    std::set<core::AttemptKey> present;
-    std::string orders;  // last sent, serialized
-    bool welcomed = false;
+    core::SendQueue queue = {};
+    bool writing = false;
   };
   [[nodiscard]] Now clocks() const;
   void put(Deed item);
@@ -79,11 +80,21 @@ class ControllerModel : public Actor {
   void forget_what_ends_mean(core::Decision& decision) const;
   void break_starts(core::EventBody& body) const;
   [[nodiscard]] bool ignored_by_mutant(const core::Input& input) const;
-  void hello(const LinkPtr& link, const v1::Hello& hello, Now arrived);
+  [[nodiscard]] core::Peers::View durable() const;
+  void judge(const LinkPtr& link, v1::Hello hello, Now arrived);
+  void registered(const LinkPtr& link, const std::optional<Error>& refusal);
+  void refuse(const LinkPtr& link, const Error& why);
+  static std::string kind_of(const Error& refusal);
+  void end_stream(const core::Peers::Stream& stream);
+  void gone(const LinkPtr& link);
   void facts(const LinkPtr& link, const v1::Facts& facts);
-  void heartbeat(const LinkPtr& link, const v1::Heartbeat& heartbeat, Now arrived);
-  void send_orders(const NodeName& node, Session& session);
-  [[nodiscard]] v1::Orders orders_for(const NodeName& node, const Session& session) const;
+  void heartbeat(const LinkPtr& link, const std::shared_ptr<const v1::ConnectRequest>& message,
+                 Now arrived);
+  void believe_every_checkpoint();
+  void send_orders(const NodeName& node, bool always);
+  template <class Message>
+  void send(ConnectionId connection, Message message);
+  void write_next(ConnectionId connection);
   void fill(v1::NodeLaunch& launch, const core::JobRecord& job, const core::AttemptRecord& attempt,
             const core::NodePart& part) const;
   void replay();
@@ -103,14 +114,13 @@ class ControllerModel : public Actor {
   bool listening_ = false, batch_running_ = false, woken_ = false;
   // An agent was sent more than this journal has: nothing of this batch leaves.
   bool behind_ = false;
-  JournalIndex loaded_;
-  std::set<InstanceId> welcomed_;
-  std::vector<Deed> inbox_, release_;
-  std::vector<journal::Row> batch_;
+  core::Peers peers_{kHeartbeatInterval};
+  std::vector<Deed> inbox_, release_, reads_;
+  std::vector<journal::Row> batch_, synced_;  // the rows of this batch, and of its release
   WallTime batch_at_{};
   std::uint64_t timer_ = 0, orders_sent_ = 0;
-  std::map<NodeName, Session> sessions_;
-  std::map<std::uint64_t, InstanceId> spoken_for_;  // connection -> instance of its Hello
+  std::map<ConnectionId, Stream> streams_;
+  std::map<ConnectionId, InstanceId> spoken_for_;  // by the Hello of a connection
   std::optional<BootTime> wake_at_;
   std::optional<core::QueueCursor> placing_goes_on_;
 };

@@ -45,7 +45,8 @@ class DurableBeforeVisible : public Invariant {
       if (!known)
         return broken(fmt::format("{} was given an order for {}, whose placement is not durable",
                                   node.str(), describe(run)));
-      if (order.has_stop() && !book.is_broken(run))
+      // A part whose ranks have all ended is swept by a stop where its run directory is gone.
+      if (order.has_stop() && !book.is_broken(run) && !book.has_exited(run, node))
         return broken(fmt::format("{} was told to stop {}, whose break is not durable", node.str(),
                                   describe(run)));
       if (order.has_run() && book.is_broken(run))

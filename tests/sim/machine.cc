@@ -176,7 +176,7 @@ void Machine::power_on() {
   if (on_) return;
   on_ = true;
   boot_ = BootId(fmt::format("{}-boot-{}", name_.str(), ++boots_));
-  boot_origin_ = world_.timeline.now() - 5 * kSecond;
+  boot_origin_ = world_.timeline.now() - kMillisecond;
   agent_->launch();
 }
 

@@ -34,6 +34,7 @@ enum class Mutant {
   IgnoreBoot,          // a placement on another boot of this node is started
   StaleOrders,         // orders of an older connection replace newer ones
   LeaseWithoutEcho,    // the agent renews the orphan grace by its own clock
+  AcksForgotten,       // the controller forgets that it acknowledged heartbeats
   WorkerIgnoresLease,  // the worker never reads its lease
   LoseSpool,           // a restarted agent forgets what it had not reported yet
   TwinTakesName,       // another machine may get a node's name while ranks may run on the first
@@ -86,6 +87,8 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::StaleOrders, "stale-orders", "orders-never-older"},
     MutantRow{Mutant::LeaseWithoutEcho, "lease-without-echo",
               "no-step-after-next-exec one-current-attempt device-exclusive"},
+    MutantRow{Mutant::AcksForgotten, "acks-forgotten",
+              "no-step-after-next-exec one-current-attempt device-exclusive broken-for-a-cause"},
     MutantRow{Mutant::WorkerIgnoresLease, "worker-ignores-lease",
               "no-step-after-next-exec one-current-attempt device-exclusive"},
     MutantRow{Mutant::LoseSpool, "lose-spool", "everything-ends"},

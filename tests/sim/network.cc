@@ -56,10 +56,10 @@ void Network::send_up(const LinkPtr& link, v1::ConnectRequest message) {
   if (!link->agent_open) return;
   carry(&Link::up, link,
         [this, link, message = std::make_shared<v1::ConnectRequest>(std::move(message))] {
-          if (!link->controller_open ||
+          if (newest(*link->machine) != link) world_.coverage.hit(Fault::LateOldConnection);
+          if (world_.timeline.now() > link->controller_reads_until ||
               world_.controller.incarnation() != link->controller_incarnation)
             return;
-          if (newest(*link->machine) != link) world_.coverage.hit(Fault::LateOldConnection);
           world_.controller.receive(link, message);
         });
 }
@@ -102,6 +102,7 @@ void Network::closed_by_agent(const LinkPtr& link) {
 
 void Network::closed_by_controller(const LinkPtr& link) {
   link->controller_open = false;
+  link->controller_reads_until = world_.timeline.now() + delay();
   tell_agent(link, reachable(*link->machine) || !world_.controller.listening()
                        ? delay()
                        : world_.rng.between(5, 20) * kSecond);

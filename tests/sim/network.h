@@ -19,6 +19,8 @@ struct Link {
   Machine* machine = nullptr;
   std::uint64_t agent_incarnation = 0, controller_incarnation = 0;
   bool agent_open = true, controller_open = true;  // as each end believes
+  // The controller hands over what it had read when it closed the stream.
+  Time controller_reads_until = kNever;
   struct Direction {
     Time last = 0;            // nothing overtakes
     Time lost_from = kNever;  // what would arrive later is lost

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/core/identity.h"
 #include "agent/core/reconcile.h"
 
 namespace muster::sim {
@@ -54,14 +55,8 @@ struct RunDir {
   std::vector<AgentMark> marks;
 };
 
-struct Identity {
-  InstanceId instance;
-  Epoch highest_epoch;
-  JournalIndex acked;
-};
-
 struct Disk {
-  std::optional<Identity> identity;
+  std::optional<agent::Identity> identity;
   std::map<agent::RunKey, std::shared_ptr<RunDir>> runs;
 };
 
