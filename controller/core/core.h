@@ -11,10 +11,9 @@
 //                                          alone (desired.cc)
 //   observe(presence, observation, now)    records the latest reading (observe.cc)
 //
-// The shell runs them in batches. It decides and applies every input. Then it proposes, through
-// decide and apply, until propose returns nothing new; the number of rounds is bounded. Then it
-// makes ONE append and sync. Only then replies, acknowledgements, watch events and orders leave
-// together.
+// turn() (turn.h) runs them as one batch. It decides and applies every input. Then it proposes,
+// through decide and apply, until propose returns nothing new. The shell makes ONE append and sync
+// of the result. Only then replies, acknowledgements, watch events and orders leave together.
 #pragma once
 
 #include <optional>

@@ -16,12 +16,35 @@ namespace {
 
 constexpr std::size_t kArchiveBacklogMax = 1'000;  // finished jobs that wait for an idle disk
 
+// Makes the public form of each row of a turn.
+class Describer final : public core::TurnWatcher {
+ public:
+  Describer(const Shell::Options& options, std::vector<EventPtr>& events)
+      : options_(options), events_(events) {}
+  void after(const journal::Row& row, const core::Ledger& ledger) override {
+    events_.push_back(std::make_shared<const v1::Event>(options_.describe(row, ledger)));
+  }
+
+ private:
+  const Shell::Options& options_;
+  std::vector<EventPtr>& events_;
+};
+
+// True: an agent connects or disconnects with this item.
+bool connects(const core::TurnItem& item) {
+  if (const auto* asked = std::get_if<core::Asked>(&item.what)) return asked->then.has_value();
+  const auto& observation = std::get<core::Observation>(item.what);
+  return std::holds_alternative<core::Connected>(observation) ||
+         std::holds_alternative<core::Disconnected>(observation);
+}
+
 }  // namespace
 
 Shell::Shell(journal::Journal& journal, const Clock& clock, Options options)
     : journal_(journal),
       clock_(clock),
       options_(std::move(options)),
+      horizon_({.stall_after = options_.stall_after, .wait_max = options_.stall_wait_max}),
       timer_(std::make_unique<async::Timer>(strand_, "timer")) {}
 
 Shell::~Shell() { stop(); }
@@ -47,62 +70,44 @@ Result<Shell::Started> Shell::start() {
   });
   if (auto loaded = journal_.load([&](const journal::Row& row) { replay.row(row); }); !loaded)
     return fail(std::move(loaded.error()));
-  ledger_ = std::move(replay.ledger());
-  last_index_ = journal_.last();
-  const JournalIndex loaded_to = last_index_;
+  state_.ledger = std::move(replay.ledger());
+  state_.last = journal_.last();
+  Started started{.epoch = {},
+                  .cluster = {},
+                  .index = {},
+                  .loaded = state_.last,
+                  .unreadable = replay.unreadable(),
+                  .paused = options_.paused ? options_.paused() : std::string()};
 
-  if (options_.paused) paused_ = options_.paused();
-  if (!paused_.empty()) {
-    durable_.store(last_index_.value, std::memory_order_release);
-    return Started{.epoch = ledger_.epoch,
-                   .cluster = ledger_.cluster,
-                   .index = last_index_,
-                   .loaded = loaded_to,
-                   .jobs = ledger_.jobs.size(),
-                   .unreadable = replay.unreadable(),
-                   .paused = paused_};
+  paused_ = started.paused;
+  if (paused_.empty()) {
+    Batch batch;
+    Describer describer(options_, batch.events);
+    batch.turned = core::first_turn(
+        state_,
+        {.now = clock_.now(),
+         .new_cluster = options_.new_cluster,
+         .version = options_.version,
+         .epochs_lost =
+             options_.epochs_lost ? options_.epochs_lost().value_or(core::kLossRowsUnknown) : 0,
+         .unreadable = started.unreadable},
+        options_.limits, describer);
+    if (auto appended = journal_.append(batch.rows()); !appended)
+      return fail(std::move(appended.error()));
+    for (EventPtr& event : batch.events) history_.add(std::move(event));
   }
-  const ClusterId cluster = ledger_.cluster.empty() ? options_.new_cluster : ledger_.cluster;
-  // Agents would refuse an epoch that they have already seen, and the jobs must know about the loss
-  // (lost_end.h). Any of the lost rows may have been a start.
-  const std::uint64_t lost =
-      options_.epochs_lost ? options_.epochs_lost().value_or(core::kLossRowsUnknown) : 0;
-  Batch batch;
-  now_ = clock_.now();
-  put(batch, core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost),
-                                     .cluster = cluster,
-                                     .version = options_.version});
-  cancel_unreadable(batch, replay.unreadable());
-  if (auto appended = journal_.append(batch.rows); !appended)
-    return fail(std::move(appended.error()));
-  for (EventPtr& event : batch.events) history_.add(std::move(event));
-  durable_.store(last_index_.value, std::memory_order_release);
-  return Started{.epoch = ledger_.epoch,
-                 .cluster = ledger_.cluster,
-                 .index = last_index_,
-                 .loaded = loaded_to,
-                 .jobs = ledger_.jobs.size(),
-                 .unreadable = replay.unreadable(),
-                 .paused = {}};
-}
-
-// What is left of these jobs is sound, but not complete, so nothing may be built on it. They are
-// stopped in the ordinary way. That frees their devices when these are proven free, and it shows
-// everybody the reason.
-void Shell::cancel_unreadable(Batch& batch, const std::map<JobId, std::string>& jobs) {
-  for (const auto& [id, why] : jobs) {
-    const auto job = ledger_.jobs.find(id);
-    if (job == ledger_.jobs.end() || core::is_final(job->second.phase)) continue;
-    accept(batch,
-           core::CancelJob{.job = id, .reason = "unreadable at the controller's start: " + why},
-           now_);
-  }
+  durable_.store(state_.last.value, std::memory_order_release);
+  started.epoch = state_.ledger.epoch;
+  started.cluster = state_.ledger.cluster;
+  started.index = state_.last;
+  started.jobs = state_.ledger.jobs.size();
+  return started;
 }
 
 void Shell::open() {
   strand_.post("open", [this] {
     open_ = true;
-    presence_.listening_since = clock_.now().boot;
+    state_.presence.listening_since = clock_.now().boot;
     wants_propose_ = true;
     turn();
   });
@@ -184,21 +189,20 @@ bool Shell::replace_heartbeat(Item& item, const HeartbeatSlot& slot) {
 }
 
 bool Shell::submit(core::Input input, Now arrived, ReplyFn reply) {
-  return push(
-      {.arrived = arrived, .what = InputItem{.input = std::move(input), .reply = std::move(reply)}},
-      true);
+  return push({.arrived = arrived,
+               .what = InputItem{.asked = {.input = std::move(input)}, .reply = std::move(reply)}},
+              true);
 }
 void Shell::report(core::Input input, Now arrived, ReplyFn reply) {
-  (void)push(
-      {.arrived = arrived, .what = InputItem{.input = std::move(input), .reply = std::move(reply)}},
-      false);
+  (void)push({.arrived = arrived,
+              .what = InputItem{.asked = {.input = std::move(input)}, .reply = std::move(reply)}},
+             false);
 }
 void Shell::report_and_observe(core::Input input, core::Observation then, Now arrived,
                                ReplyFn reply) {
   (void)push({.arrived = arrived,
-              .what = InputItem{.input = std::move(input),
-                                .reply = std::move(reply),
-                                .then = std::move(then)}},
+              .what = InputItem{.asked = {.input = std::move(input), .then = std::move(then)},
+                                .reply = std::move(reply)}},
              false);
 }
 void Shell::observe(core::Observation observation, Now arrived) {
@@ -225,41 +229,39 @@ void Shell::with_archive(const char* name, std::move_only_function<void(journal:
 
 // --- the batch -----------------------------------------------------------------------------------
 
-void Shell::turn() {
+std::vector<Shell::Item> Shell::drain(std::optional<BootTime>& first_left) {
   std::vector<Item> items;
-  std::optional<Now> first_left;
-  {
-    const std::lock_guard lock(mutex_);
-    scheduled_ = false;
-    if (in_flight_) return;  // release() calls turn() again
-    const std::size_t count = std::min(inbox_.size(), options_.batch_max);
-    items.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      bounded_ -= inbox_.front().bounded ? 1 : 0;
-      if (const auto slot = heartbeat_slot(inbox_.front())) waiting_heartbeats_.erase(*slot);
-      items.push_back(std::move(inbox_.front()));
-      inbox_.pop_front();
-    }
-    if (!inbox_.empty()) {
-      first_left = inbox_.front().arrived;
-      scheduled_ = true;
-      strand_.post("batch", [this] { turn(); });
-    }
+  const std::lock_guard lock(mutex_);
+  scheduled_ = false;
+  if (in_flight_) return items;  // release() calls turn() again
+  const std::size_t count = std::min(inbox_.size(), options_.batch_max);
+  items.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    bounded_ -= inbox_.front().bounded ? 1 : 0;
+    if (const auto slot = heartbeat_slot(inbox_.front())) waiting_heartbeats_.erase(*slot);
+    items.push_back(std::move(inbox_.front()));
+    inbox_.pop_front();
   }
+  if (!inbox_.empty()) {
+    first_left = inbox_.front().arrived.boot;
+    scheduled_ = true;
+    strand_.post("batch", [this] { turn(); });
+  }
+  return items;
+}
+
+void Shell::turn() {
+  std::optional<BootTime> first_left;
+  std::vector<Item> items = drain(first_left);
+  if (in_flight_) return;
   if (failed_) return idle();
 
   now_ = clock_.now();
   auto batch = std::make_shared<Batch>();
-  for (Item& item : items) take(*batch, std::move(item));
-  if (open_ && paused_.empty() && (wants_propose_ || !items.empty())) {
-    const BootTime judge = horizon(first_left);
-    if (!batch->only_heartbeats || wants_propose_ || now_.boot >= heartbeat_propose_at_) {
-      propose(*batch, judge);
-    } else {
-      arm(heartbeat_propose_at_);
-    }
-  }
-  if (!batch->rows.empty()) return append(std::move(batch));
+  for (Item& item : items) sort_into(*batch, std::move(item));
+  run(*batch, !items.empty(), first_left);
+  tell_readings(*batch);
+  if (!batch->rows().empty()) return append(std::move(batch));
   release(*batch);
   if (!first_left) {
     archive_next();
@@ -267,126 +269,83 @@ void Shell::turn() {
   }
 }
 
-void Shell::take(Batch& batch, Item item) {
+void Shell::sort_into(Batch& batch, Item item) {
   if (auto* input = std::get_if<InputItem>(&item.what)) {
-    batch.only_heartbeats = false;
-    Outcome outcome = accept(batch, input->input, item.heard);
-    if (input->then && !outcome.refusal) {
-      core::observe(presence_, ledger_, *input->then, item.heard);
-      batch.presence_changed = true;
-    }
-    if (input->reply) batch.replies.emplace_back(std::move(input->reply), std::move(outcome));
+    batch.items.push_back({.heard = item.heard, .what = std::move(input->asked)});
+    batch.replies.push_back(std::move(input->reply));
   } else if (auto* observation = std::get_if<core::Observation>(&item.what)) {
-    core::observe(presence_, ledger_, *observation, item.heard);
-    if (const auto* heartbeat = std::get_if<core::HeartbeatHeard>(observation)) {
-      if (listener_ != nullptr) listener_->on_heartbeat(*heartbeat, presence_);
-      if (!by_job_.empty() || !watching_all_.empty()) {
-        for (const v1::AttemptReading& reading : heartbeat->heartbeat.readings()) {
-          const JobId job(reading.job_id());
-          for (auto [at, end] = by_job_.equal_range(job); at != end; ++at)
-            at->second->on_reading(job, presence_);
-          for (Watcher* watcher : watching_all_) watcher->on_reading(job, presence_);
-        }
-      }
-    } else if (std::holds_alternative<core::SweptHeard>(*observation)) {
-      batch.only_heartbeats = false;
-    } else if (!std::holds_alternative<core::HeartbeatAcked>(*observation)) {
-      batch.only_heartbeats = false;
-      batch.presence_changed = true;
-    }
+    batch.items.push_back({.heard = item.heard, .what = std::move(*observation)});
   } else {
     batch.reads.push_back(std::move(std::get<ReadFn>(item.what)));
   }
 }
 
-void Shell::put(Batch& batch, core::EventBody body) {
-  last_index_ = JournalIndex(last_index_.value + 1);
-  batch.rows.push_back({.index = last_index_, .event = {.at = now_.wall, .body = std::move(body)}});
-  core::apply(ledger_, last_index_, batch.rows.back().event);
-  batch.events.push_back(
-      std::make_shared<const v1::Event>(options_.describe(batch.rows.back(), ledger_)));
-}
-
-// `now` is the arrival, which is before the begin of the batch if the disk is busy.
-Outcome Shell::accept(Batch& batch, const core::Input& input, Now now) {
-  if (!paused_.empty())
-    return {.refusal = Error{.code = ErrorCode::DataLoss, .message = paused_},
-            .job = {},
-            .repeated = false,
-            .index = {}};
-  core::Decision decision = core::decide(ledger_, presence_, input, now, options_.limits);
-  for (core::EventBody& body : decision.events) put(batch, std::move(body));
-  return {.refusal = std::move(decision.refusal),
-          .job = std::move(decision.job),
-          .repeated = decision.repeated,
-          .index = {}};
-}
-
-// Until when deadlines may be judged in this batch (see the header).
-BootTime Shell::horizon(const std::optional<Now>& first_left) {
-  BootTime judge = now_.boot;
-  if (first_left) judge = std::min(judge, first_left->boot);
-  if (timer_due_ && !stall_until_) {
-    if (const Duration late = now_.boot - *timer_due_; late > options_.stall_after) {
-      stall_until_ = now_.boot + std::min(late, options_.stall_wait_max);
+// `any`: there are items or reads.
+void Shell::run(Batch& batch, bool any, const std::optional<BootTime>& first_left) {
+  std::optional<BootTime> judge_until;
+  if (open_ && paused_.empty() && (wants_propose_ || any)) {
+    const core::Horizon::Judgement judgement = horizon_.judge(now_.boot, first_left);
+    if (judgement.late) {
       log::warn("this process was delayed; silence is judged a little later",
-                {{"late_ms", std::chrono::duration_cast<std::chrono::milliseconds>(late).count()}});
+                {{"late_ms",
+                  std::chrono::duration_cast<std::chrono::milliseconds>(*judgement.late).count()}});
     }
-  }
-  if (stall_until_) {
-    if (now_.boot < *stall_until_) {
-      judge = std::min(judge, judged_);
+    if (wants_propose_ || now_.boot >= heartbeat_propose_at_ ||
+        !std::ranges::all_of(batch.items, core::is_heartbeat)) {
+      judge_until = judgement.until;
     } else {
-      stall_until_.reset();
+      arm(heartbeat_propose_at_);
     }
   }
-  judged_ = std::max(judged_, judge);
-  return judge;
-}
-
-void Shell::propose(Batch& batch, BootTime horizon) {
-  const Now judged{.wall = now_.wall, .boot = horizon};
-  std::optional<BootTime> wake_at;
-  core::PlacingTurn turn{.cursor = placing_goes_on_};
-  if (turn.cursor && !batch.only_heartbeats) turn.cursor->again = true;
-  for (std::size_t round = 0;; ++round) {
-    core::Proposal proposal = core::propose(ledger_, presence_, judged, options_.limits, turn);
-    wake_at = proposal.wake_at;
-    const std::size_t before = batch.rows.size();
-    for (const core::Input& input : proposal.inputs) {
-      if (Outcome outcome = accept(batch, input, judged); outcome.refusal)
-        log::debug("a proposal was refused", {{"why", outcome.refusal->message}});
-    }
-    if (batch.rows.size() == before) break;
-    if (round + 1 == options_.rounds_max) {
-      // The fixed point is not reached: the rest comes with the next batch, after these events are
-      // durable.
-      wake_at = now_.boot;
-      break;
-    }
-  }
-  placing_goes_on_ = turn.cursor;
-  if (placing_goes_on_) wake_at = now_.boot;  // all others that wait come first
+  Describer describer(options_, batch.events);
+  batch.turned = core::turn(state_,
+                            {.items = batch.items,
+                             .now = now_,
+                             .limits = options_.limits,
+                             .paused = paused_,
+                             .judge_until = judge_until,
+                             .rounds_max = options_.rounds_max},
+                            describer);
+  for (const std::string& why : batch.turned.moot)
+    log::debug("a proposal came to nothing", {{"why", why}});
+  if (!judge_until) return;
   wants_propose_ = false;
   const Duration spent = clock_.now().boot - now_.boot;
   heartbeat_propose_at_ = now_.boot + 10 * spent;
   timer_->cancel();
-  timer_due_.reset();
-  if (stall_until_) wake_at = wake_at ? std::max(*wake_at, *stall_until_) : *stall_until_;
-  if (wake_at) arm(*wake_at);
+  horizon_.set_timer({});
+  if (const auto next = horizon_.next(batch.turned.wake_at)) arm(*next);
+}
+
+// Presence is not durable, so what heartbeats brought is told at once.
+void Shell::tell_readings(const Batch& batch) {
+  for (const core::TurnItem& item : batch.items) {
+    const auto* observation = std::get_if<core::Observation>(&item.what);
+    if (observation == nullptr) continue;
+    const auto* heartbeat = std::get_if<core::HeartbeatHeard>(observation);
+    if (heartbeat == nullptr) continue;
+    if (listener_ != nullptr) listener_->on_heartbeat(*heartbeat, state_.presence);
+    if (by_job_.empty() && watching_all_.empty()) continue;
+    for (const v1::AttemptReading& reading : heartbeat->heartbeat.readings()) {
+      const JobId job(reading.job_id());
+      for (auto [at, end] = by_job_.equal_range(job); at != end; ++at)
+        at->second->on_reading(job, state_.presence);
+      for (Watcher* watcher : watching_all_) watcher->on_reading(job, state_.presence);
+    }
+  }
 }
 
 void Shell::arm(BootTime wake_at) {
-  if (timer_due_ && *timer_due_ <= wake_at) return;
+  if (horizon_.timer() && *horizon_.timer() <= wake_at) return;
   // At least a millisecond: a wake-up in the past that changes nothing must not spin. It counts
   // from the present, not from the batch's begin: the time of the batch itself is no stall.
   const BootTime now = clock_.now().boot;
   const Duration after = std::max<Duration>(wake_at - now, std::chrono::milliseconds(1));
-  timer_due_ = now + after;
+  horizon_.set_timer(now + after);
   timer_->arm(after, [this] {
     wants_propose_ = true;
     // While a batch is in flight, the strand is well and only the disk is busy: no stall.
-    if (in_flight_) timer_due_.reset();
+    if (in_flight_) horizon_.set_timer({});
     turn();
   });
 }
@@ -394,7 +353,7 @@ void Shell::arm(BootTime wake_at) {
 void Shell::append(std::shared_ptr<Batch> batch) {
   in_flight_ = true;
   disk_.post("append", [this, batch = std::move(batch)]() mutable {
-    Result<void> done = journal_.append(batch->rows);
+    Result<void> done = journal_.append(batch->rows());
     strand_.post("release", [this, batch = std::move(batch), done = std::move(done)]() mutable {
       in_flight_ = false;
       if (!done) {
@@ -402,7 +361,7 @@ void Shell::append(std::shared_ptr<Batch> batch) {
         if (options_.on_fatal) options_.on_fatal(done.error());
         return idle();
       }
-      durable_.store(batch->rows.back().index.value, std::memory_order_release);
+      durable_.store(batch->rows().back().index.value, std::memory_order_release);
       release(*batch);
       if (archive_.size() > kArchiveBacklogMax) archive_next();
       turn();
@@ -412,12 +371,17 @@ void Shell::append(std::shared_ptr<Batch> batch) {
 
 void Shell::release(Batch& batch) {
   const View shown = view();
-  if (!batch.rows.empty() && listener_ != nullptr) listener_->on_release(batch.rows, shown);
+  if (!batch.rows().empty() && listener_ != nullptr) listener_->on_release(batch.rows(), shown);
   tell_watchers(batch, shown);
   const JournalIndex durable(durable_.load(std::memory_order_relaxed));
-  for (auto& [reply, outcome] : batch.replies) {
-    outcome.index = durable;
-    reply(outcome, shown);
+  for (std::size_t i = 0; i < batch.replies.size(); ++i) {
+    core::Answer& answer = batch.turned.answers[i];
+    if (!batch.replies[i]) continue;
+    batch.replies[i]({.refusal = std::move(answer.refusal),
+                      .job = std::move(answer.job),
+                      .repeated = answer.repeated,
+                      .index = durable},
+                     shown);
   }
   for (ReadFn& read : batch.reads) read(shown);
 }
@@ -436,10 +400,11 @@ void Shell::tell_watchers(const Batch& batch, const View& shown) {
   if (!batch.events.empty()) {
     for (Watcher* watcher : watching_all_) watcher->on_events(batch.events, shown);
   }
-  if (batch.presence_changed) {
-    for (const auto& [pointer, watching] : watchers_) watching.watcher->on_presence(presence_);
+  if (std::ranges::any_of(batch.items, connects)) {
+    for (const auto& [pointer, watching] : watchers_)
+      watching.watcher->on_presence(state_.presence);
   }
-  for (const journal::Row& row : batch.rows) {
+  for (const journal::Row& row : batch.rows()) {
     if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body)) {
       history_.forget(archived->job);
       archive_.push_back(archived->job);

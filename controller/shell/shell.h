@@ -1,24 +1,20 @@
-// The Shell owns Ledger, Presence and History, and runs the core's functions in batches. run() in
+// The Shell owns the core's State and the History, and runs core::turn() in batches. run() in
 // main.cc owns the Shell. Its own strand does the work; the journal's thread does the disk writes.
 //
 // A batch:
 //
-//     1 drain the inbox (bounded): decide and apply each input, observe each observation
-//     2 propose, through decide and apply, to a bounded fixed point
-//     3 one append and sync, on the journal's thread; one batch is in flight, the inbox collects
+//     1 drain the inbox (bounded) into one turn
+//     2 one append and sync, on the journal's thread; one batch is in flight, the inbox collects
 //       meanwhile
-//     4 release, in this order: orders (Listener), watch events, replies, reads
+//     3 release, in this order: orders (Listener), watch events, replies, reads
 //
 // Nothing leaves before its batch is durable, reads included. A batch without events is released at
 // once. No second batch is applied while one is in flight, so at release the whole ledger is
 // durable.
 //
-// An item carries its arrival time, stamped by the code that received it. propose() judges
-// deadlines at a moment for which the inbox has been drained. If items are left over, this is the
-// arrival of the first of them. After a stall of this process (its own timer fired late), it is the
-// moment before the stall, until the network's threads have had as long again. So neither a slow
-// disk nor a starved controller makes a node seem silent. The shell owns the only timer
-// (Proposal::wake_at).
+// An item carries its arrival time, stamped by the code that received it. core::Horizon says until
+// when deadlines are judged, so that neither a slow disk nor a starved controller makes a node seem
+// silent. The shell owns the only timer (Turned::wake_at).
 //
 // Heartbeats arrive whether or not a batch is in flight. Of each connection at most one waits. A
 // newer one merges with it and takes its position, so that the inbox does not grow while the disk
@@ -44,6 +40,8 @@
 #include <vector>
 
 #include "common/async/loop.h"
+#include "controller/core/horizon.h"
+#include "controller/core/turn.h"
 #include "controller/shell/view.h"
 
 namespace muster::controller {
@@ -90,7 +88,7 @@ class Shell {
   };
   Result<Started> start();
   // Only between start() and open().
-  [[nodiscard]] const core::Ledger& started_ledger() const { return ledger_; }
+  [[nodiscard]] const core::Ledger& started_ledger() const { return state_.ledger; }
   // Call it before open(). The listener must outlive stop().
   void set_listener(Listener* listener) { listener_ = listener; }
   // From here on, silence is judged and jobs are placed.
@@ -128,9 +126,8 @@ class Shell {
 
  private:
   struct InputItem {
-    core::Input input;
+    core::Asked asked;
     ReplyFn reply;
-    std::optional<core::Observation> then;
   };
   using HeartbeatSlot = std::tuple<NodeName, ConnectionId, bool>;  // bool: a HeartbeatAcked
   struct Item {
@@ -141,12 +138,12 @@ class Shell {
     bool bounded = false;
   };
   struct Batch {
-    std::vector<journal::Row> rows;
-    std::vector<EventPtr> events;  // of rows, one each
-    std::vector<std::pair<ReplyFn, Outcome>> replies;
+    std::vector<core::TurnItem> items;
+    std::vector<ReplyFn> replies;  // of the inputs among the items, one each; may be empty
     std::vector<ReadFn> reads;
-    bool presence_changed = false;  // an agent connected or disconnected
-    bool only_heartbeats = true;
+    core::Turned turned;
+    std::vector<EventPtr> events;  // of the turn's rows, one each
+    [[nodiscard]] const std::vector<journal::Row>& rows() const { return turned.rows; }
   };
 
   bool push(Item item, bool bounded);
@@ -154,12 +151,10 @@ class Shell {
   static std::optional<HeartbeatSlot> heartbeat_slot(const Item& item);
   bool replace_heartbeat(Item& item, const HeartbeatSlot& slot);
   void turn();
-  void take(Batch& batch, Item item);
-  Outcome accept(Batch& batch, const core::Input& input, Now now);
-  void put(Batch& batch, core::EventBody body);
-  void cancel_unreadable(Batch& batch, const std::map<JobId, std::string>& jobs);
-  void propose(Batch& batch, BootTime horizon);
-  [[nodiscard]] BootTime horizon(const std::optional<Now>& first_left);
+  std::vector<Item> drain(std::optional<BootTime>& first_left);
+  static void sort_into(Batch& batch, Item item);
+  void run(Batch& batch, bool any, const std::optional<BootTime>& first_left);
+  void tell_readings(const Batch& batch);
   void append(std::shared_ptr<Batch> batch);
   void release(Batch& batch);
   void tell_watchers(const Batch& batch, const View& view);
@@ -167,7 +162,7 @@ class Shell {
   void arm(BootTime wake_at);
   void idle();
   [[nodiscard]] View view() const {
-    return {ledger_, presence_, history_, options_.limits, now_, paused_};
+    return {state_.ledger, state_.presence, history_, options_.limits, now_, paused_};
   }
 
   journal::Journal& journal_;
@@ -182,20 +177,14 @@ class Shell {
   std::size_t bounded_ = 0;  // items in the inbox that count against inbox_max
 
   // Used on the strand only, from here.
-  core::Ledger ledger_;
-  core::Presence presence_;
+  core::State state_;
   History history_;
   Now now_{};                               // of the running batch
-  BootTime judged_{};                       // until when deadlines were judged
-  JournalIndex last_index_;                 // the last index that was used
   std::atomic<std::uint64_t> durable_ = 0;  // written on the strand
   bool open_ = false, in_flight_ = false, failed_ = false;
   std::string paused_;  // the reason; empty: not paused
   bool wants_propose_ = false;
-  // Set: the last batch could not check all queued jobs.
-  std::optional<core::QueueCursor> placing_goes_on_;
-  std::optional<BootTime> timer_due_;  // set while the timer is armed
-  std::optional<BootTime> stall_until_;
+  core::Horizon horizon_;  // also knows for when the timer is armed
   // Batches of only heartbeats do not propose before this time: propose must not use up the core.
   BootTime heartbeat_propose_at_{};
   std::deque<JobId> archive_;

@@ -260,10 +260,10 @@ void submit_chain(World& world, const Command& command) {
       input.behind.push_back({.job = id, .spec = spec, .spec_hash = "hash"});
     }
   }
-  const core::Decision decision = world.put(input);
-  if (decision.repeated)
-    world.say(fmt::format("  the same request as before: {}", decision.job->str()));
-  if (!decision.job || decision.repeated) return;
+  const core::Answer answer = world.put(input);
+  if (answer.repeated)
+    world.say(fmt::format("  the same request as before: {}", answer.job->str()));
+  if (!answer.job || answer.repeated) return;
   for (const auto& [name, id] : ids) world.jobs[command.word(0) + "." + name] = JobId(id);
   ++world.next_job;
 }
@@ -280,11 +280,11 @@ void submit(World& world, const Command& command) {
                                                                        : known->second.str());
   }
   set_start(world, command, input.spec);
-  const core::Decision decision = world.put(input);
-  if (decision.repeated)
-    world.say(fmt::format("  the same request as before: {}", decision.job->str()));
-  if (!decision.job || decision.repeated) return;
-  world.jobs[command.word(0)] = *decision.job;
+  const core::Answer answer = world.put(input);
+  if (answer.repeated)
+    world.say(fmt::format("  the same request as before: {}", answer.job->str()));
+  if (!answer.job || answer.repeated) return;
+  world.jobs[command.word(0)] = *answer.job;
   ++world.next_job;
 }
 

@@ -7,21 +7,20 @@
 #include <stdexcept>
 
 #include "controller/core/dump.h"
-#include "controller/core/journal_end/lost_end.h"
 #include "controller/journal/live_rows.h"
 #include "tests/scenarios/describe.h"
 
 namespace muster::scenarios {
 namespace {
 
-constexpr int kRoundsMax = 100;
+constexpr std::size_t kRoundsMax = 100;
 constexpr Duration kHeartbeat = std::chrono::seconds(1);
 constexpr BootTime kStart{std::chrono::hours(1)};
 constexpr WallTime kWallStart{std::chrono::seconds(1'800'000'000)};
 
 // The ledger from a journal that has moved archived jobs away, and has dropped the rows that have
 // no effect any more.
-core::Ledger compacted_replay(const std::vector<std::pair<JournalIndex, core::Event>>& journal) {
+core::Ledger compacted_replay(const std::vector<core::Row>& journal) {
   journal::LiveRows live;
   std::set<JournalIndex> gone;
   for (const auto& [index, event] : journal) {
@@ -57,11 +56,17 @@ std::string without_hints(const std::string& dump) {
 World::World() {
   now_ = Now{.wall = kWallStart, .boot = kStart};
   stamped_at_ = now_.boot;
-  presence_.listening_since = now_.boot;
   limits.archive_after = std::chrono::hours(1);
-  accept({.events = {core::ControllerStarted{
-              .epoch = Epoch(1), .cluster = ClusterId("c1"), .version = "test"}}});
+  start(0);
   trace_.clear();
+}
+
+void World::start(std::uint64_t lost) {
+  state_.presence.listening_since = now_.boot;
+  const core::Turned turned = core::first_turn(
+      state_, {.now = now_, .new_cluster = ClusterId("c1"), .version = "test", .epochs_lost = lost},
+      limits, *this);
+  journal_.insert(journal_.end(), turned.rows.begin(), turned.rows.end());
 }
 
 void World::stamp() {
@@ -70,36 +75,49 @@ void World::stamp() {
   say(fmt::format("{:.1f}s", std::chrono::duration<double>(now_.boot - kStart).count()));
 }
 
-bool World::accept(const core::Decision& decision) {
-  for (const core::EventBody& body : decision.events) {
-    const JournalIndex index(journal_.size() + 1);
-    const core::Event event{.at = now_.wall, .body = body};
-    const core::JobPhase* before = phase_of(ledger_, job_of(body));
-    const std::optional<core::JobPhase> from =
-        before == nullptr ? std::nullopt : std::optional(*before);
-    core::apply(ledger_, index, event);
-    journal_.emplace_back(index, event);
-    stamp();
-    std::string line = "  " + describe(ledger_, body);
-    const core::JobPhase* after = phase_of(ledger_, job_of(body));
-    if (after != nullptr && from != *after) line += fmt::format(" -> {}", core::to_string(*after));
-    say(line);
-  }
-  return !decision.events.empty();
+void World::before(const core::Row& row, const core::Ledger& ledger) {
+  const core::JobPhase* phase = phase_of(ledger, job_of(row.event.body));
+  phase_before_ = phase == nullptr ? std::nullopt : std::optional(*phase);
 }
 
-core::Decision World::put(const core::Input& input) {
-  const core::Decision decision = core::decide(ledger_, presence_, input, now_, limits);
-  if (decision.refusal)
-    say(fmt::format("  refused ({}): {}", to_string(decision.refusal->code),
-                    decision.refusal->message));
-  accept(decision);
+void World::after(const core::Row& row, const core::Ledger& ledger) {
+  stamp();
+  std::string line = "  " + describe(ledger, row.event.body);
+  const core::JobPhase* phase = phase_of(ledger, job_of(row.event.body));
+  if (phase != nullptr && phase_before_ != *phase)
+    line += fmt::format(" -> {}", core::to_string(*phase));
+  say(line);
+}
+
+core::Turned World::turn(std::span<const core::TurnItem> items, bool judge) {
+  core::Turned turned = core::turn(state_,
+                                   {.items = items,
+                                    .now = now_,
+                                    .limits = limits,
+                                    .judge_until = judge ? std::optional(now_.boot) : std::nullopt,
+                                    .rounds_max = kRoundsMax},
+                                   *this);
+  journal_.insert(journal_.end(), turned.rows.begin(), turned.rows.end());
+  if (turned.restless) throw std::runtime_error("propose() does not come to an end");
+  if (!turned.moot.empty())
+    throw std::runtime_error("propose() asked for something that decide() does not accept: " +
+                             turned.moot.front());
+  return turned;
+}
+
+core::Answer World::put(const core::Input& input) {
+  const core::TurnItem item{.heard = now_, .what = core::Asked{.input = input}};
+  core::Answer answer = turn({&item, 1}, false).answers.front();
+  if (answer.refusal)
+    say(fmt::format("  refused ({}): {}", to_string(answer.refusal->code),
+                    answer.refusal->message));
   settle();
-  return decision;
+  return answer;
 }
 
 void World::see(const core::Observation& observation) {
-  core::observe(presence_, ledger_, observation, now_);
+  const core::TurnItem item{.heard = now_, .what = observation};
+  turn({&item, 1}, false);
   settle();
 }
 
@@ -110,17 +128,9 @@ void World::end_batch() {
 
 void World::settle() {
   if (in_batch_) return;
-  for (int round = 0;; ++round) {
-    if (round == kRoundsMax) throw std::runtime_error("propose() does not come to an end");
-    const core::Proposal proposal = core::propose(ledger_, presence_, now_, limits);
-    wake_at_ = proposal.wake_at;
-    if (proposal.inputs.empty()) break;
-    for (const core::Input& input : proposal.inputs) {
-      const core::Decision decision = core::decide(ledger_, presence_, input, now_, limits);
-      if (decision.refusal || !accept(decision))
-        throw std::runtime_error("propose() asked for something that decide() does not accept");
-    }
-  }
+  do {
+    wake_at_ = turn({}, true).wake_at;
+  } while (state_.placing_goes_on);
   if (wake_at_ && *wake_at_ <= now_.boot)
     throw std::runtime_error("propose() wants to be asked again at once, and has nothing to say");
   if (checked_ == journal_.size()) return;
@@ -132,14 +142,14 @@ void World::settle() {
 void World::tell_orders() {
   for (const auto& [name, agent] : agents) {
     std::map<core::AttemptKey, core::Want> wanted;
-    for (const core::Assignment& one : core::desired(ledger_, NodeName(name)))
+    for (const core::Assignment& one : core::desired(state_.ledger, NodeName(name)))
       wanted[{one.job, one.attempt}] = one.want;
     auto& sent = orders_[name];
     for (const auto& [key, want] : wanted) {
       const auto before = sent.find(key);
       if (before != sent.end() && before->second == want) continue;
       stamp();
-      say(fmt::format("  order {}: {} {}", name, describe(want), describe(ledger_, key)));
+      say(fmt::format("  order {}: {} {}", name, describe(want), describe(state_.ledger, key)));
     }
     sent = wanted;
   }
@@ -148,10 +158,11 @@ void World::tell_orders() {
 void World::check_replay() const {
   core::Ledger again;
   for (const auto& [index, event] : journal_) core::apply(again, index, event);
-  if (core::dump(again) != core::dump(ledger_))
+  if (core::dump(again) != core::dump(state_.ledger))
     throw std::runtime_error("a replay gives another ledger:\n" + core::dump(again) +
-                             "\ninstead of\n" + core::dump(ledger_));
-  if (without_hints(core::dump(compacted_replay(journal_))) != without_hints(core::dump(ledger_))) {
+                             "\ninstead of\n" + core::dump(state_.ledger));
+  if (without_hints(core::dump(compacted_replay(journal_))) !=
+      without_hints(core::dump(state_.ledger))) {
     throw std::runtime_error("a replay without the archived jobs gives another ledger");
   }
 }
@@ -167,10 +178,10 @@ void World::advance(Duration by) {
     if (next == heartbeat) {
       for (auto& [name, agent] : agents) {
         if (!agent.heartbeats) continue;
-        core::observe(presence_, ledger_,
+        core::observe(state_.presence, state_.ledger,
                       core::HeartbeatHeard{.node = NodeName(name), .connection = agent.connection},
                       now_);
-        core::observe(presence_, ledger_,
+        core::observe(state_.presence, state_.ledger,
                       core::HeartbeatAcked{.node = NodeName(name), .connection = agent.connection},
                       now_);
       }
@@ -182,12 +193,12 @@ void World::advance(Duration by) {
 
 void World::hello(const std::string& node) {
   Agent& agent = agents.at(node);
-  const core::Decision decision = put(core::RegisterNode{.node = NodeName(node),
-                                                         .instance = InstanceId(agent.instance),
-                                                         .boot_id = BootId(agent.boot),
-                                                         .inventory = agent.inventory,
-                                                         .version = "test"});
-  if (decision.refusal) return;
+  const core::Answer answer = put(core::RegisterNode{.node = NodeName(node),
+                                                     .instance = InstanceId(agent.instance),
+                                                     .boot_id = BootId(agent.boot),
+                                                     .inventory = agent.inventory,
+                                                     .version = "test"});
+  if (answer.refusal) return;
   agent.connection = ConnectionId(next_connection_++);
   agent.heartbeats = true;
   see(core::Connected{.node = NodeName(node),
@@ -208,17 +219,14 @@ void World::restart(std::size_t lost) {
   journal_.resize(journal_.size() - std::min(lost, journal_.size()));
   core::Ledger again;
   for (const auto& [index, event] : journal_) core::apply(again, index, event);
-  const bool equal = core::dump(again) == core::dump(ledger_);
+  const bool equal = core::dump(again) == core::dump(state_.ledger);
   say(fmt::format("  replayed {} events: {} ledger", journal_.size(),
                   equal      ? "the same"
                   : lost > 0 ? "an older"
                              : "ANOTHER"));
-  ledger_ = std::move(again);
-  presence_ = core::Presence{};
-  presence_.listening_since = now_.boot;
-  accept({.events = {core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost),
-                                             .cluster = ledger_.cluster,
-                                             .version = "test"}}});
+  state_ = core::State{
+      .ledger = std::move(again), .presence = {}, .last = JournalIndex(journal_.size())};
+  start(lost);
   settle();
   for (auto& [name, agent] : agents) {
     if (agent.heartbeats) hello(name);

@@ -2,8 +2,8 @@
 // moves, and agents that only send heartbeats. main() of muster-scenarios makes one World for each
 // file. It runs on that program's one thread.
 //
-// After every input, it proposes to a fixed point as the shell does, and checks that a replay of
-// the journal gives the same ledger.
+// Every input is a turn of the core, as in the shell. After it, a replay of the journal must give
+// the same ledger.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "controller/core/core.h"
+#include "controller/core/turn.h"
 
 namespace muster::scenarios {
 
@@ -19,16 +19,16 @@ struct Agent {
   std::string instance, boot;
   v1::Inventory inventory;
   ConnectionId connection;  // 0: not connected
-  bool heartbeats = false;     // connected, and sends a heartbeat each second
+  bool heartbeats = false;  // connected, and sends a heartbeat each second
   std::vector<v1::PresentAttempt> present;
 };
 
-class World {
+class World : private core::TurnWatcher {
  public:
   World();
 
   // Decides, applies and settles one input; writes the results to the trace.
-  core::Decision put(const core::Input& input);
+  core::Answer put(const core::Input& input);
   void see(const core::Observation& observation);
   // Moves the clock, with every wake-up and every second's heartbeats in between.
   void advance(Duration by);
@@ -45,8 +45,8 @@ class World {
   void say(const std::string& line) { trace_ += line + "\n"; }
   std::string take_trace();
 
-  [[nodiscard]] const core::Ledger& ledger() const { return ledger_; }
-  [[nodiscard]] const core::Presence& presence() const { return presence_; }
+  [[nodiscard]] const core::Ledger& ledger() const { return state_.ledger; }
+  [[nodiscard]] const core::Presence& presence() const { return state_.presence; }
   [[nodiscard]] Now now() const { return now_; }
   core::Limits limits;
   std::map<std::string, Agent> agents;
@@ -55,19 +55,22 @@ class World {
   std::uint32_t next_job = 1;
 
  private:
-  bool accept(const core::Decision& decision);
+  core::Turned turn(std::span<const core::TurnItem> items, bool judge);
+  void start(std::uint64_t lost);
+  void before(const core::Row& row, const core::Ledger& ledger) override;
+  void after(const core::Row& row, const core::Ledger& ledger) override;
   void settle();
   void tell_orders();
   void check_replay() const;
   void stamp();
 
-  core::Ledger ledger_;
-  core::Presence presence_;
+  core::State state_;
   Now now_;
   BootTime stamped_at_;
   std::optional<BootTime> wake_at_;
   std::uint64_t next_connection_ = 1;
-  std::vector<std::pair<JournalIndex, core::Event>> journal_;
+  std::vector<core::Row> journal_;
+  std::optional<core::JobPhase> phase_before_;  // of the job of the row that is being applied
   // Journal rows at the last check: orders and ledger change only with events.
   std::size_t checked_ = 0;
   std::map<std::string, std::map<core::AttemptKey, core::Want>> orders_;

@@ -34,17 +34,17 @@ void ClientModel::begin() {
   }
 }
 
-void ClientModel::send(core::Input input, std::function<void(const core::Decision&)> leaves,
-                       std::function<void(const core::Decision&)> arrives) {
+void ClientModel::send(core::Input input, std::function<void(const core::Answer&)> leaves,
+                       std::function<void(const core::Answer&)> arrives) {
   if (!world_.controller.listening() || world_.rng.one_in(20)) return;
   world_.timeline.after(
       world_.network.delay(),
       [this, input = std::move(input), leaves = std::move(leaves), arrives = std::move(arrives)] {
         if (!world_.controller.listening()) return;
-        world_.controller.ask(input, [this, leaves, arrives](const core::Decision& decision) {
-          if (leaves) leaves(decision);
+        world_.controller.ask(input, [this, leaves, arrives](const core::Answer& answer) {
+          if (leaves) leaves(answer);
           if (world_.rng.one_in(20)) return;
-          world_.timeline.after(world_.network.delay(), [arrives, decision] { arrives(decision); });
+          world_.timeline.after(world_.network.delay(), [arrives, answer] { arrives(answer); });
         });
       });
 }
@@ -123,18 +123,16 @@ core::SubmitJob ClientModel::submission(const JobPlan& plan) {
 void ClientModel::submit_once(const std::string& name) {
   send(
       submission(*requests_.at(name).plan),
-      [this, name](const core::Decision& decision) {
-        if (!decision.refusal && decision.job)
-          world_.watch.replied(request_of(name), *decision.job);
+      [this, name](const core::Answer& answer) {
+        if (!answer.refusal && answer.job) world_.watch.replied(request_of(name), *answer.job);
       },
-      [this, name](const core::Decision& decision) { answered(name, decision); });
+      [this, name](const core::Answer& answer) { answered(name, answer); });
 }
 
-void ClientModel::answered(const std::string& name, const core::Decision& decision) {
+void ClientModel::answered(const std::string& name, const core::Answer& answer) {
   Request& request = requests_.at(name);
-  if (decision.refusal) {
-    ++world_.coverage
-          .seen[fmt::format("submission refused: {}", to_string(decision.refusal->code))];
+  if (answer.refusal) {
+    ++world_.coverage.seen[fmt::format("submission refused: {}", to_string(answer.refusal->code))];
     const auto lost = [&](const std::string& before) {
       const auto job = requests_.at(before).job
                            ? world_.watch.book().durable.find(*requests_.at(before).job)
@@ -150,9 +148,9 @@ void ClientModel::answered(const std::string& name, const core::Decision& decisi
   }
   // The answer was in flight when the journal's end was lost. The client will find that the job
   // does not exist.
-  if (world_.scenario.loses_journal_ends && !world_.watch.book().durable.contains(*decision.job))
+  if (world_.scenario.loses_journal_ends && !world_.watch.book().durable.contains(*answer.job))
     return;
-  learn(name, *decision.job);
+  learn(name, *answer.job);
 }
 
 void ClientModel::learn(const std::string& name, const JobId& job) {
@@ -178,7 +176,7 @@ void ClientModel::cancel(const std::string& name) {
     }
   }
   send(core::CancelJob{.job = *request.job, .reason = "because", .whole_chain = whole}, nullptr,
-       [this, name](const core::Decision&) { requests_.at(name).cancel_answered = true; });
+       [this, name](const core::Answer&) { requests_.at(name).cancel_answered = true; });
 }
 
 void ClientModel::journal_end_lost() {
@@ -203,7 +201,7 @@ void ClientModel::declare_dead(const NodeName& node) {
       record->second.dead)
     return;
   send(core::DeclareNodeDead{.node = node, .reason = "its machine is gone"}, nullptr,
-       [](const core::Decision&) {});
+       [](const core::Answer&) {});
   world_.timeline.after(5 * kSecond, [this, node] { declare_dead(node); });
 }
 

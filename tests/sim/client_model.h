@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
-#include "controller/core/core.h"
+#include "controller/core/turn.h"
 #include "tests/sim/scenario.h"
 
 namespace muster::sim {
@@ -50,12 +50,12 @@ class ClientModel {
   enum class Named : std::uint8_t { Known, NotYet, Never };
   // Whether the jobs that this one waits for have ids by now.
   [[nodiscard]] Named named_before(const JobPlan& plan) const;
-  void answered(const std::string& name, const core::Decision& decision);
+  void answered(const std::string& name, const core::Answer& answer);
   void cancel(const std::string& name);
   // Sends the input. `leaves` runs when the reply is sent; `arrives` runs when the answer arrives,
   // if it does.
-  void send(core::Input input, std::function<void(const core::Decision&)> leaves,
-            std::function<void(const core::Decision&)> arrives);
+  void send(core::Input input, std::function<void(const core::Answer&)> leaves,
+            std::function<void(const core::Answer&)> arrives);
 
   World& world_;
   std::uint64_t next_id_ = 1;

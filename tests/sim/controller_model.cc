@@ -19,9 +19,10 @@ using core::RankExited;
 ControllerModel::ControllerModel(World& world)
     : Actor(world.timeline), world_(world), boot_origin_(-world.rng.between(10, 10'000) * kSecond) {
   limits_.archive_after = Duration(world.scenario.archive_after);
-  limits_.start_timeout = std::chrono::seconds(20);
+  limits_.start_timeout = std::chrono::seconds(world.rng.one_in(2) ? 20 : 5);
   limits_.hear_first = std::chrono::seconds(3);
-  if (world.mutant == Mutant::ShortGrace) limits_.grace_margin = std::chrono::seconds(-20);
+  // So few that ports are given again.
+  limits_.port_last = limits_.port_first + (world.rng.one_in(2) ? 0 : 5);
 }
 
 Now ControllerModel::clocks() const {
@@ -31,8 +32,8 @@ Now ControllerModel::clocks() const {
 }
 
 std::string ControllerModel::why(const core::JobRecord& job) const {
-  return fmt::format("{}",
-                     fmt::join(core::explain(ledger_, presence_, job, clocks(), limits_), "; "));
+  return fmt::format(
+      "{}", fmt::join(core::explain(state_.ledger, state_.presence, job, clocks(), limits_), "; "));
 }
 
 // --- an incarnation ------------------------------------------------------------------------------
@@ -42,14 +43,13 @@ void ControllerModel::launch() {
   begin_incarnation();
   listening_ = batch_running_ = woken_ = behind_ = false;
   inbox_.clear();
-  release_.clear();
+  turned_ = {};
+  replies_.clear();
   reads_.clear();
-  batch_.clear();
-  synced_.clear();
   streams_.clear();
   spoken_for_.clear();
   crash_point_ = CrashPoint::None;
-  presence_ = core::Presence();
+  horizon_ = core::Horizon({});
   replay();
   peers_ = core::Peers(kHeartbeatInterval);
   peers_.set_start(journal_.last());
@@ -57,20 +57,22 @@ void ControllerModel::launch() {
       core::rows_unknown(journal_.unknown_losses(),
                          static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
   batch_running_ = true;  // The epoch is a batch of its own, before any agent is admitted.
-  batch_at_ = clocks().wall;
-  accept(core::ControllerStarted{.epoch = core::next_epoch(ledger_.epoch, lost),
-                                 .cluster = ClusterId("sim"),
-                                 .version = "0.1.0"});
-  release_.emplace_back([this] {
+  turned_ = core::first_turn(
+      state_,
+      {.now = clocks(), .new_cluster = ClusterId("sim"), .version = "0.1.0", .epochs_lost = lost},
+      limits_, *this);
+  reads_.emplace_back([this] {
     listening_ = true;
-    presence_.listening_since = clocks().boot;
-    world_.say([&] { return fmt::format("controller listens, epoch {}", ledger_.epoch.value); });
+    state_.presence.listening_since = clocks().boot;
+    world_.say(
+        [&] { return fmt::format("controller listens, epoch {}", state_.ledger.epoch.value); });
+    wake();
   });
-  begin_sync(true);
+  begin_sync();
 }
 
 void ControllerModel::replay() {
-  ledger_ = core::Ledger();
+  state_ = core::State();
   if (world_.rng.one_in(2)) journal_.prune();
   for (const journal::Row& row : journal_.rows()) {
     if (world_.mutant == Mutant::ForgetfulReplay &&
@@ -78,19 +80,20 @@ void ControllerModel::replay() {
       continue;
     const auto back = journal::decode(journal::encode(row.event));
     MUSTER_ASSERT(back.has_value(), "the codec reads what it wrote");
-    fold(ledger_, row.index, *back);
+    core::apply(state_.ledger, row.index, *back);
   }
-  world_.watch.replayed(ledger_);
+  state_.last = journal_.last();
+  world_.watch.replayed(state_.ledger);
 }
 
 // Checks, at any moment, that the rows on the disk and in flight fold into the ledger in memory.
 void ControllerModel::check_replay() {
   core::Ledger again;
-  for (const journal::Row& row : journal_.rows()) fold(again, row.index, row.event);
-  for (const journal::Row& row : journal_.in_flight()) fold(again, row.index, row.event);
+  for (const journal::Row& row : journal_.rows()) core::apply(again, row.index, row.event);
+  for (const journal::Row& row : journal_.in_flight()) core::apply(again, row.index, row.event);
   // A hint where to begin the search; archived jobs take their hints with them.
-  again.port_cursor = ledger_.port_cursor;
-  const std::string live = core::dump(ledger_), replayed = core::dump(again);
+  again.port_cursor = state_.ledger.port_cursor;
+  const std::string live = core::dump(state_.ledger), replayed = core::dump(again);
   if (live != replayed) world_.watch.replay_differs(live, replayed);
 }
 
@@ -153,7 +156,23 @@ void ControllerModel::die(CrashPoint where) {
 
 // --- the batch -----------------------------------------------------------------------------------
 
-void ControllerModel::put(Deed item) {
+void ControllerModel::ask_core(core::Input input, Reply reply, Mutant too_early,
+                               std::optional<core::Observation> then) {
+  put({.core = {.heard = clocks(),
+                .what = core::Asked{.input = std::move(input), .then = std::move(then)}},
+       .reply = std::move(reply),
+       .too_early = too_early});
+}
+
+void ControllerModel::observe(core::Observation observation) {
+  put({.core = {.heard = clocks(), .what = std::move(observation)}});
+}
+
+void ControllerModel::read(Deed deed) {
+  put({.core = {.heard = clocks(), .what = {}}, .read = std::move(deed)});
+}
+
+void ControllerModel::put(Item item) {
   inbox_.push_back(std::move(item));
   wake();
 }
@@ -161,7 +180,7 @@ void ControllerModel::put(Deed item) {
 void ControllerModel::wake() {
   if (batch_running_ || woken_) return;
   woken_ = true;
-  after(world_.rng.skewed(5 * kMicrosecond, 500 * kMicrosecond), [this] {
+  Actor::after(world_.rng.skewed(5 * kMicrosecond, 500 * kMicrosecond), [this] {
     woken_ = false;
     if (!batch_running_) run_batch();
   });
@@ -169,128 +188,115 @@ void ControllerModel::wake() {
 
 void ControllerModel::run_batch() {
   batch_running_ = true;
-  batch_at_ = clocks().wall;
-  const std::vector<Deed> inbox = std::move(inbox_);
-  inbox_.clear();
-  for (const Deed& item : inbox) item();
-  if (placing_goes_on_ && !inbox.empty()) placing_goes_on_->again = true;
-  settle();
-  begin_sync(!batch_.empty());
-}
-
-void ControllerModel::settle() {
-  if (world_.mutant != Mutant::None) break_by_mutant();
-  // So few that batches do continue where earlier ones ended.
-  core::PlacingTurn turn{.placements = 2, .cursor = placing_goes_on_};
-  for (int round = 0; round < 32; ++round) {
-    const core::Proposal proposal = core::propose(ledger_, presence_, clocks(), limits_, turn);
-    placing_goes_on_ = turn.cursor;
-    wake_at_ = placing_goes_on_ ? clocks().boot : proposal.wake_at;
-    bool news = false;
-    for (const core::Input& input : proposal.inputs) {
-      if (ignored_by_mutant(input)) continue;
-      news = !take(input).events.empty() || news;
+  // Often so few that something is left over.
+  const std::size_t most = world_.rng.one_in(4) ? 2 : inbox_.size();
+  std::vector<core::TurnItem> items;
+  std::vector<Mutant> too_early;
+  for (std::size_t i = 0; i < most && !inbox_.empty(); ++i) {
+    Item item = std::move(inbox_.front());
+    inbox_.pop_front();
+    if (item.read) {
+      reads_.push_back(std::move(item.read));
+      continue;
     }
-    if (!news) return;
+    if (std::holds_alternative<core::Asked>(item.core.what)) {
+      replies_.push_back(std::move(item.reply));
+      too_early.push_back(item.too_early);
+    }
+    items.push_back(std::move(item.core));
   }
-  world_.watch.restless();
+  std::optional<BootTime> first_left;
+  if (!inbox_.empty()) first_left = inbox_.front().core.heard.boot;
+  const Now now = clocks();
+  const core::Horizon::Judgement judgement = horizon_.judge(now.boot, first_left);
+  if (judgement.late) ++world_.coverage.seen["silence judged later: the controller had stalled"];
+  if (first_left) ++world_.coverage.seen["silence judged earlier: items were left over"];
+  turned_ = core::turn(state_,
+                       {.items = items,
+                        .now = now,
+                        .limits = limits_,
+                        .judge_until = judgement.until,
+                        .rounds_max = 32,
+                        // So few that turns do go on where earlier ones ended.
+                        .placing = {.placements = 2}},
+                       *this);
+  if (turned_.restless) world_.watch.restless();
+  horizon_.set_timer({});
+  for (const core::TurnItem& item : items) {
+    const auto* observation = std::get_if<core::Observation>(&item.what);
+    if (observation == nullptr) continue;
+    const auto* heard = std::get_if<core::HeartbeatHeard>(observation);
+    if (heard != nullptr && peers_.has_leftovers(*heard))
+      read([this, node = heard->node] { send_orders(node, false); });
+  }
+  for (std::size_t i = 0; i < replies_.size(); ++i) {
+    if (too_early[i] == Mutant::None || too_early[i] != world_.mutant || !replies_[i]) continue;
+    std::exchange(replies_[i], {})(turned_.answers[i]);
+  }
+  begin_sync();
 }
 
-core::Decision ControllerModel::take(const core::Input& input) {
-  core::Decision decision = core::decide(ledger_, presence_, input, clocks(), limits_);
-  if (world_.mutant == Mutant::DeafToEnds) forget_what_ends_mean(decision);
-  if (const auto* submitted = std::get_if<core::SubmitJob>(&input);
-      world_.mutant == Mutant::HalfAChain && submitted != nullptr && !submitted->behind.empty() &&
-      !decision.events.empty()) {
-    std::erase_if(decision.events, [&](const core::EventBody& body) {
-      const auto* event = std::get_if<core::JobSubmitted>(&body);
-      return event != nullptr && event->job == submitted->behind.back().job;
-    });
-  }
-  for (const core::EventBody& body : decision.events) accept(body);
-  return decision;
+void ControllerModel::before(const core::Row& row, const core::Ledger& ledger) {
+  world_.say([&] { return fmt::format("  [{}] {}", row.index.value, text_of(row.event.body)); });
+  world_.watch.accepted(row.event, ledger);
 }
 
-void ControllerModel::accept(core::EventBody body) {
-  if (auto* placed = std::get_if<core::AttemptPlaced>(&body);
-      placed != nullptr && world_.mutant == Mutant::ReuseNumbers) {
-    const core::AttemptRecord* last = ledger_.jobs.at(placed->job).current();
-    placed->attempt = AttemptNo(last == nullptr ? 1 : last->number.value + 1);
-  }
-  break_starts(body);
-  core::Event event{.at = batch_at_, .body = std::move(body)};
-  const JournalIndex index(journal_.last().value + batch_.size() + 1);
-  world_.say([&] { return fmt::format("  [{}] {}", index.value, text_of(event.body)); });
-  world_.watch.accepted(event, ledger_);
-  fold(ledger_, index, event);
-  world_.watch.folded(event, ledger_);
-  batch_.push_back({.index = index, .event = std::move(event)});
+void ControllerModel::after(const core::Row& row, const core::Ledger& ledger) {
+  world_.watch.folded(row.event, ledger);
 }
 
-void ControllerModel::fold(core::Ledger& ledger, JournalIndex index,
-                           const core::Event& event) const {
-  core::apply(ledger, index, event);
-  if (world_.mutant == Mutant::LossMeansNothing) {
-    for (auto& [id, job] : ledger.jobs) job.attempts_lost = 0;
-  }
-  if (world_.mutant != Mutant::ForgetHolders) return;
-  const auto* ended = std::get_if<AttemptEnded>(&event.body);
-  if (ended == nullptr) return;
-  for (auto& [node, holders] : ledger.device_holders) {
-    std::erase_if(holders, [&](const auto& holder) {
-      return holder.second == core::AttemptKey{ended->job, ended->attempt};
-    });
-  }
-}
-
-void ControllerModel::begin_sync(bool more) {
-  if (more) journal_.begin(batch_);
-  if (!more) return release();
+void ControllerModel::begin_sync() {
+  if (turned_.rows.empty()) return release();
+  journal_.begin(turned_.rows);
   if (crash_point_ == CrashPoint::BeforeSync) return die(CrashPoint::BeforeSync);
   if (world_.mutant == Mutant::OrdersBeforeSync && listening_) {
-    for (const NodeName& node : core::touched_nodes(batch_, ledger_)) send_orders(node, false);
+    for (const NodeName& node : core::touched_nodes(turned_.rows, state_.ledger))
+      send_orders(node, false);
   }
   Time takes = world_.rng.skewed(100 * kMicrosecond, 6 * kMillisecond);
   if (world_.timeline.now() < slow_until_) {
     takes = world_.rng.between(500 * kMillisecond, 6'000 * kMillisecond);
+    if (world_.rng.one_in(4)) takes *= 4;
     world_.coverage.hit(Fault::SlowSync);
   }
   if (crash_point_ == CrashPoint::InSync)
-    return after(takes / 2, [this] { die(CrashPoint::InSync); });
-  after(takes, [this] { synced(); });
+    return Actor::after(takes / 2, [this] { die(CrashPoint::InSync); });
+  Actor::after(takes, [this] { synced(); });
 }
 
 void ControllerModel::synced() {
   world_.watch.synced(journal_.in_flight());
   journal_.commit();
-  for (const journal::Row& row : batch_) {
+  for (const journal::Row& row : turned_.rows) {
     if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body))
       journal_.archive(archived->job);
   }
-  synced_ = std::move(batch_);
-  batch_.clear();
   if (crash_point_ == CrashPoint::AfterSync) return die(CrashPoint::AfterSync);
   release();
 }
 
 void ControllerModel::release() {
-  const std::vector<journal::Row> rows = std::move(synced_);
-  synced_.clear();
-  for (const core::Peers::Ending& ending : peers_.released(rows, ledger_))
+  const core::Turned turned = std::exchange(turned_, {});
+  for (const core::Peers::Ending& ending : peers_.released(turned.rows, state_.ledger))
     end_stream(ending.stream);
-  for (const NodeName& node : core::touched_nodes(rows, ledger_)) send_orders(node, false);
-  for (std::vector<Deed>* leaving : {&release_, &reads_}) {
-    for (const Deed& deed : std::exchange(*leaving, {})) {
-      deed();
-      if (behind_) return end_behind();
-    }
+  for (const NodeName& node : core::touched_nodes(turned.rows, state_.ledger))
+    send_orders(node, false);
+  const std::vector<Reply> replies = std::exchange(replies_, {});
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    if (replies[i]) replies[i](turned.answers[i]);
+  }
+  for (const Deed& deed : std::exchange(reads_, {})) {
+    deed();
+    if (behind_) return end_behind();
   }
   batch_running_ = false;
   if (!inbox_.empty()) wake();
   ++timer_;
-  if (!wake_at_) return;
-  const Time wait = std::max<Time>((*wake_at_ - clocks().boot).count(), 0) + kMicrosecond;
-  after(wait, [this, timer = timer_] {
+  const std::optional<BootTime> next = horizon_.next(turned.wake_at);
+  if (!next) return;
+  const Time wait = std::max<Time>((*next - clocks().boot).count(), 0) + kMicrosecond;
+  horizon_.set_timer(clocks().boot + Duration(wait));
+  Actor::after(wait, [this, timer = timer_] {
     if (timer == timer_) wake();
   });
 }
@@ -299,17 +305,7 @@ void ControllerModel::release() {
 
 void ControllerModel::ask(core::Input input, Reply reply) {
   now([this, input = std::move(input), reply = std::move(reply)]() mutable {
-    if (!listening_) return;
-    put([this, input = std::move(input), reply = std::move(reply)]() mutable {
-      if (world_.mutant == Mutant::DoubleSubmit && std::holds_alternative<core::SubmitJob>(input)) {
-        const JobId id = std::get<core::SubmitJob>(input).job;
-        std::get<core::SubmitJob>(input).request_id = RequestId();
-        std::get<core::SubmitJob>(input).spec.mutable_name()->append("~" + id.str());
-      }
-      const core::Decision decision = take(input);
-      if (world_.mutant == Mutant::ReplyBeforeSync) return reply(decision);
-      release_.emplace_back([reply = std::move(reply), decision] { reply(decision); });
-    });
+    if (listening_) ask_core(std::move(input), std::move(reply), Mutant::ReplyBeforeSync);
   });
 }
 

@@ -1,18 +1,22 @@
 // A simulated controller around the real core. World owns it. It runs on its history's one thread.
 //
-// The real core::Peers and core::SendQueue decide about streams; this model has the hub's wiring.
-// It models the shell's batch: decide, apply, propose to a fixed point, ONE append and sync,
-// release together. The process may die between any two of these steps. The content of this object
-// dies with the process; the journal does not.
+// The real core::turn() and core::Horizon do a batch's work, and the real core::Peers and
+// core::SendQueue decide about streams. This model has the wiring of the shell and of the hub: an
+// inbox, ONE append and sync a turn, release together. The process may die between any two of these
+// steps. The content of this object dies with the process; the journal does not.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
 
+#include "controller/core/horizon.h"
 #include "controller/core/peers.h"
 #include "controller/core/send_queue.h"
+#include "controller/core/turn.h"
 #include "tests/sim/disk_journal.h"
+#include "tests/sim/mutant.h"
 #include "tests/sim/network.h"
 #include "tests/sim/timeline.h"
 
@@ -24,7 +28,7 @@ inline constexpr Duration kHeartbeatInterval = std::chrono::seconds(1);
 
 enum class CrashPoint { None, BeforeSync, InSync, AfterSync };
 
-class ControllerModel : public Actor {
+class ControllerModel : public Actor, private core::TurnWatcher {
  public:
   explicit ControllerModel(World& world);
 
@@ -42,7 +46,7 @@ class ControllerModel : public Actor {
   bool put_back_copy(std::size_t rows);
   [[nodiscard]] bool listening() const { return alive() && listening_; }
   // Ahead of what is durable by at most one batch.
-  [[nodiscard]] const core::Ledger& ledger() const { return ledger_; }
+  [[nodiscard]] const core::Ledger& ledger() const { return state_.ledger; }
   [[nodiscard]] const DiskJournal& journal() const { return journal_; }
   [[nodiscard]] const core::Limits& limits() const { return limits_; }
   [[nodiscard]] std::string why(const core::JobRecord& job) const;  // as `muster why` shows it
@@ -56,7 +60,7 @@ class ControllerModel : public Actor {
   void twin_says_hello(const Machine& machine, ConnectionId connection);
   void logs_pushed(Machine& machine, const agent::RunKey& run);
   // --- from clients: `reply` leaves with the batch, and may get lost -----------------------------
-  using Reply = std::function<void(const core::Decision&)>;
+  using Reply = std::function<void(const core::Answer&)>;
   void ask(core::Input input, Reply reply);
 
  private:
@@ -66,31 +70,38 @@ class ControllerModel : public Actor {
     bool writing = false;
   };
   [[nodiscard]] Now clocks() const;
-  void put(Deed item);
+  // What waits for a turn: something for the core, or a read of durable state.
+  struct Item {
+    core::TurnItem core = {};
+    Reply reply = {};                 // of an input; may be empty
+    Mutant too_early = Mutant::None;  // the one by which the reply leaves before the sync
+    Deed read = {};                   // not empty: then the others are not used
+  };
+  void ask_core(core::Input input, Reply reply, Mutant too_early,
+                std::optional<core::Observation> then = {});
+  void observe(core::Observation observation);
+  void read(Deed deed);
+  void put(Item item);
   void wake();
   void run_batch();
-  void settle();
-  void begin_sync(bool more);
+  void begin_sync();
   void synced();
   void release();
-  core::Decision take(const core::Input& input);
-  void accept(core::EventBody body);
-  void fold(core::Ledger& ledger, JournalIndex index, const core::Event& event) const;
-  void break_by_mutant();
-  void forget_what_ends_mean(core::Decision& decision) const;
-  void break_starts(core::EventBody& body) const;
-  [[nodiscard]] bool ignored_by_mutant(const core::Input& input) const;
+  void before(const core::Row& row, const core::Ledger& ledger) override;
+  void after(const core::Row& row, const core::Ledger& ledger) override;
   [[nodiscard]] core::Peers::View durable() const;
-  void judge(const LinkPtr& link, v1::Hello hello, Now arrived);
+  void judge(const LinkPtr& link, const v1::Hello& hello, Now arrived);
+  void judge_twin(const Machine& machine, const v1::Hello& hello, ConnectionId connection,
+                  Now arrived);
+  void twin_registered(const core::Peers::Stream& stream, const std::optional<Error>& refusal);
   void registered(const LinkPtr& link, const std::optional<Error>& refusal);
   void refuse(const LinkPtr& link, const Error& why);
   static std::string kind_of(const Error& refusal);
   void end_stream(const core::Peers::Stream& stream);
   void gone(const LinkPtr& link);
   void facts(const LinkPtr& link, const v1::Facts& facts);
-  void heartbeat(const LinkPtr& link, const std::shared_ptr<const v1::ConnectRequest>& message,
-                 Now arrived);
-  void believe_every_checkpoint();
+  void acknowledge(const LinkPtr& link, const InstanceId& instance, const v1::Facts& facts);
+  void heartbeat(const LinkPtr& link, const std::shared_ptr<const v1::ConnectRequest>& message);
   void send_orders(const NodeName& node, bool always);
   template <class Message>
   void send(ConnectionId connection, Message message);
@@ -109,20 +120,20 @@ class ControllerModel : public Actor {
   CrashPoint crash_point_ = CrashPoint::None;
   // --- of this incarnation only
   // -------------------------------------------------------------------
-  core::Ledger ledger_;
-  core::Presence presence_;
+  core::State state_;
+  core::Horizon horizon_{{}};
   bool listening_ = false, batch_running_ = false, woken_ = false;
   // An agent was sent more than this journal has: nothing of this batch leaves.
   bool behind_ = false;
   core::Peers peers_{kHeartbeatInterval};
-  std::vector<Deed> inbox_, release_, reads_;
-  std::vector<journal::Row> batch_, synced_;  // the rows of this batch, and of its release
-  WallTime batch_at_{};
+  std::deque<Item> inbox_;
+  // Of this batch.
+  core::Turned turned_;
+  std::vector<Reply> replies_;  // of the turn's inputs
+  std::vector<Deed> reads_;
   std::uint64_t timer_ = 0, orders_sent_ = 0;
   std::map<ConnectionId, Stream> streams_;
   std::map<ConnectionId, InstanceId> spoken_for_;  // by the Hello of a connection
-  std::optional<BootTime> wake_at_;
-  std::optional<core::QueueCursor> placing_goes_on_;
 };
 
 }  // namespace muster::sim

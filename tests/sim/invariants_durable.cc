@@ -121,6 +121,9 @@ class FinalIsFinal : public Invariant {
     };
     if (const auto* it = std::get_if<core::JobEnded>(&event.body); it != nullptr && ended(it->job))
       broken(fmt::format("job {} ended a second time", it->job.str()));
+    if (const auto* it = std::get_if<core::CancelRequested>(&event.body);
+        it != nullptr && ended(it->job))
+      broken(fmt::format("job {} was cancelled after its end", it->job.str()));
     if (const auto* it = std::get_if<core::AttemptPlaced>(&event.body);
         it != nullptr && ended(it->job))
       broken(fmt::format("job {} was placed after its end", it->job.str()));

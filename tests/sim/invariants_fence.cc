@@ -26,6 +26,29 @@ class DeviceExclusive : public Invariant {
   }
 };
 
+class PortExclusive : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "port-exclusive"; }
+  void accepted(const core::Event& event, const core::Ledger& before) override {
+    const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
+    if (placed == nullptr) return;
+    for (const auto& [id, job] : before.jobs) {
+      for (const core::AttemptRecord& attempt : job.attempts) {
+        const core::PlacedNode& first = attempt.parts.front().placed;
+        if (attempt.master_port != placed->master_port ||
+            first.address != placed->nodes.front().address)
+          continue;
+        const agent::RunKey run(id, attempt.number);
+        if (std::ranges::any_of(world_.machine(first.node).processes(),
+                                [&](const auto& process) { return process.second.run == run; }))
+          broken(fmt::format("job {} got port {} of {}, where {} still lives", placed->job.str(),
+                             placed->master_port, first.node.str(), describe(run)));
+      }
+    }
+  }
+};
+
 class NoStepAfterNext : public Invariant {
  public:
   using Invariant::Invariant;
@@ -265,6 +288,7 @@ std::vector<std::unique_ptr<Invariant>> fence_invariants(World& world) {
   std::vector<std::unique_ptr<Invariant>> all;
   all.push_back(std::make_unique<StartOnce>(world));
   all.push_back(std::make_unique<DeviceExclusive>(world));
+  all.push_back(std::make_unique<PortExclusive>(world));
   all.push_back(std::make_unique<NoStepAfterNext>(world));
   all.push_back(std::make_unique<NoCheckpointAfterNext>(world));
   all.push_back(std::make_unique<OneCurrentAttempt>(world));

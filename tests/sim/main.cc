@@ -16,6 +16,12 @@
 namespace muster::sim {
 namespace {
 
+#ifdef MUSTER_SIM_BROKEN
+constexpr bool kCoresAreBroken = true;
+#else
+constexpr bool kCoresAreBroken = false;
+#endif
+
 thread_local std::uint64_t current_seed = 0;
 
 // A failed assertion of the product ends the process; this prints its seed first.
@@ -173,6 +179,11 @@ int main(int argc, char** argv) {
   std::signal(SIGABRT, on_abort);
 
   Mutant mutant = Mutant::None;
+  if (!kCoresAreBroken && (mutants || !mutant_name.empty())) {
+    fmt::print(stderr,
+               "this program has the cores as they are; muster-sim-broken has the variants\n");
+    return 64;
+  }
   if (!mutant_name.empty()) {
     const auto named = mutant_named(mutant_name);
     if (!named) {

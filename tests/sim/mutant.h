@@ -1,8 +1,9 @@
-// Deliberately broken variants of the product. They exist only in the harness, around the real
-// cores (every use of `World::mutant`). Plain values.
+// Deliberately broken variants of the product. Plain values.
 //
-// Each mutant leaves out one rule of the design. The product has no such switches. `muster-sim
-// --mutants` proves that each mutant is caught, and by which invariant.
+// Each mutant leaves out one rule of the design. The product has no such switches. Where the rule
+// is in a core, the mutant is a patch of a copy of that core (tests/sim/patches, one file each).
+// The others are in the harness: messages, the journal, processes (every use of `World::mutant`).
+// `muster-sim-broken --mutants` proves that each mutant is caught, and by which invariant.
 #pragma once
 
 #include <array>
@@ -52,6 +53,12 @@ enum class Mutant {
   StartForgotten,  // only the first attempt begins with the job's start point
   StartIsOwn,      // the job's start point is searched for among its own attempts
   OldStart,        // a stage starts from an older checkpoint of another stage than its newest
+  CancelAfterEnd,  // a job that has ended can be cancelled
+  FenceWithoutReachable,  // the fence does not wait for reachable nodes to be swept
+  ForgetBeforeLogs,       // a node may delete a run directory before its logs are collected
+  PortEarly,              // a port is free again although rank 0's node is not swept
+  StartTimeoutForSilent,  // the start's time-out counts for silent nodes, too
+  PastTheInbox,           // deadlines are judged although items are left over
 };
 
 struct MutantRow {
@@ -110,6 +117,13 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::StartForgotten, "start-forgotten", "starts-where-it-should"},
     MutantRow{Mutant::StartIsOwn, "start-is-own", "starts-where-it-should"},
     MutantRow{Mutant::OldStart, "old-start", "starts-where-it-should"},
+    MutantRow{Mutant::CancelAfterEnd, "cancel-after-end", "final-is-final"},
+    MutantRow{Mutant::FenceWithoutReachable, "fence-without-reachable",
+              "no-step-after-next-exec one-current-attempt device-exclusive"},
+    MutantRow{Mutant::ForgetBeforeLogs, "forget-before-logs", "everything-closes"},
+    MutantRow{Mutant::PortEarly, "port-early", "port-exclusive"},
+    MutantRow{Mutant::StartTimeoutForSilent, "start-timeout-for-silent", "broken-for-a-cause"},
+    MutantRow{Mutant::PastTheInbox, "past-the-inbox", "broken-for-a-cause"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {

@@ -2,6 +2,7 @@
 
 #include "common/base/assert.h"
 #include "tests/sim/agent_model.h"
+#include "tests/sim/broken.h"
 
 namespace muster::sim {
 
@@ -29,6 +30,7 @@ World::World(const Knobs& knobs, Mutant broken, bool tell)
       controller(*this),
       client(*this),
       storm(*this) {
+  playing = broken;
   for (std::uint32_t number = 1; number <= scenario.nodes; ++number) {
     machines.push_back(
         std::make_unique<Machine>(*this, NodeName("n" + std::to_string(number)), scenario.devices));

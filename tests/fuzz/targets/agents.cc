@@ -12,6 +12,7 @@
 #include <set>
 
 #include "controller/core/peers.h"
+#include "controller/core/turn.h"
 #include "controller/journal/codec.h"
 #include "muster/v1/agent_service.pb.h"
 #include "tests/fuzz/target.h"
@@ -21,7 +22,7 @@ namespace {
 
 using namespace muster::core;
 
-constexpr int kRoundsMost = 500;  // of proposals that follow one message
+constexpr std::size_t kRoundsMost = 500;  // of proposals that follow one message
 
 v1::JobSpec job_of(const std::string& name, std::uint32_t nodes, std::uint32_t devices,
                    const std::string& engine) {
@@ -39,11 +40,12 @@ v1::JobSpec job_of(const std::string& name, std::uint32_t nodes, std::uint32_t d
   return spec;
 }
 
-class Cluster {
+class Cluster : private TurnWatcher {
  public:
   Cluster() {
-    presence_.listening_since = now_.boot;
-    put(ControllerStarted{.epoch = Epoch(1), .cluster = ClusterId("c"), .version = "test"});
+    state_.presence.listening_since = now_.boot;
+    (void)first_turn(state_, {.now = now_, .new_cluster = ClusterId("c"), .version = "test"},
+                     limits_, *this);
     submit("j1", job_of("one", 1, 2, "torch"));
     submit("j2", job_of("two", 2, 1, "torch"));
     submit("j3", job_of("three", 1, 1, "command"));
@@ -81,32 +83,35 @@ class Cluster {
   }
 
  private:
-  void put(EventBody body) {
-    const Event event{.at = now_.wall, .body = std::move(body)};
-    const auto again = journal::decode(journal::encode(event));
+  void after(const Row& row, const Ledger& /*ledger*/) override {
+    const auto again = journal::decode(journal::encode(row.event));
     require(again.has_value(), "what is written can be read again",
             again ? "" : again.error().message);
-    apply(ledger_, JournalIndex(++index_), event);
-    rows_.push_back({.index = JournalIndex(index_), .event = event});
+    rows_.push_back(row);
   }
-  void accept(const Input& input) {
-    Decision decision = decide(ledger_, presence_, input, now_, limits_);
-    for (EventBody& body : decision.events) put(std::move(body));
+  Turned take(TurnItem item) {
+    return turn(state_, {.items = {&item, 1}, .now = now_, .limits = limits_, .judge_until = {}},
+                *this);
   }
-  void see(const Observation& observation) { observe(presence_, ledger_, observation, now_); }
+  Answer accept(Input input, std::optional<Observation> then = {}) {
+    return take({.heard = now_, .what = Asked{.input = std::move(input), .then = std::move(then)}})
+        .answers.front();
+  }
+  void see(Observation observation) { (void)take({.heard = now_, .what = std::move(observation)}); }
   void submit(const std::string& id, const v1::JobSpec& spec) {
     accept(
         SubmitJob{.job = JobId(id), .request_id = RequestId(), .spec = spec, .spec_hash = "hash"});
     settle();
   }
   void settle() {
-    for (int round = 0; round < kRoundsMost; ++round) {
-      const Proposal proposal = propose(ledger_, presence_, now_, limits_);
-      const std::uint64_t before = index_;
-      for (const Input& input : proposal.inputs) accept(input);
-      if (index_ == before) return;
-    }
-    broken("proposals come to rest");
+    const Turned turned = turn(state_,
+                               {.items = {},
+                                .now = now_,
+                                .limits = limits_,
+                                .judge_until = now_.boot,
+                                .rounds_max = kRoundsMost},
+                               *this);
+    if (turned.restless) broken("proposals come to rest");
   }
   // As the hub does, which decides and observes before it welcomes.
   void hello(const std::string& node, v1::Hello hello) {
@@ -119,10 +124,8 @@ class Cluster {
       connected_.erase(node);
     }
     if (judgement.refusal) return is_sentence(*judgement.refusal);
-    Decision decision = decide(ledger_, presence_, judgement.input, now_, limits_);
-    for (EventBody& body : decision.events) put(std::move(body));
-    if (!decision.refusal) see(judgement.then);
-    const Peers::Admission admission = peers_.registered(stream, decision.refusal, view());
+    const Answer answer = accept(judgement.input, judgement.then);
+    const Peers::Admission admission = peers_.registered(stream, answer.refusal, view());
     require(admission.refusal.has_value() != admission.welcome.has_value(),
             "a stream that was judged is welcomed or refused");
     if (admission.refusal) {
@@ -137,11 +140,11 @@ class Cluster {
   }
   // What the hub does when the rows of a message are durable.
   void release() {
-    for (const Peers::Ending& ending : peers_.released(rows_, ledger_)) {
+    for (const Peers::Ending& ending : peers_.released(rows_, state_.ledger)) {
       see(Disconnected{.node = ending.stream.node, .connection = ending.stream.connection});
       connected_.erase(ending.stream.node.str());
     }
-    for (const NodeName& node : touched_nodes(rows_, ledger_)) {
+    for (const NodeName& node : touched_nodes(rows_, state_.ledger)) {
       const auto orders = peers_.orders(node, view(), false);
       if (!orders) continue;
       for (const Assignment& run : orders->runs)
@@ -150,8 +153,10 @@ class Cluster {
     rows_.clear();
   }
   [[nodiscard]] Peers::View view() const {
-    return {
-        .ledger = ledger_, .presence = presence_, .paused = paused_, .last = JournalIndex(index_)};
+    return {.ledger = state_.ledger,
+            .presence = state_.presence,
+            .paused = paused_,
+            .last = state_.last};
   }
   void reported(const std::string& node, const v1::Fact& fact) {
     const auto from = connected_.find(node);
@@ -164,14 +169,14 @@ class Cluster {
                      .attempt = AttemptNo(fact.attempt())});
   }
   void check() const {
-    for (const auto& [node, holders] : ledger_.device_holders) {
+    for (const auto& [node, holders] : state_.ledger.device_holders) {
       for (const auto& [device, key] : holders) {
-        const AttemptRecord* attempt = ledger_.jobs.at(key.first).attempt(key.second);
+        const AttemptRecord* attempt = state_.ledger.jobs.at(key.first).attempt(key.second);
         require(attempt != nullptr && attempt->part(node) != nullptr,
                 "who holds a device has a part there");
       }
     }
-    for (const auto& [id, job] : ledger_.jobs) {
+    for (const auto& [id, job] : state_.ledger.jobs) {
       for (const AttemptRecord& attempt : job.attempts) {
         for (const NodePart& part : attempt.parts) {
           const std::set<std::uint32_t> each(part.placed.devices.begin(),
@@ -179,19 +184,18 @@ class Cluster {
           require(each.size() == part.placed.devices.size(), "a part has each of its devices once");
         }
       }
-      (void)explain(ledger_, presence_, job, now_, limits_);
+      (void)explain(state_.ledger, state_.presence, job, now_, limits_);
     }
   }
 
-  Ledger ledger_;
-  Presence presence_;
+  State state_;
   Now now_{.wall = WallTime(std::chrono::seconds(1'800'000'000)),
            .boot = BootTime(std::chrono::hours(1))};
   Limits limits_;
   Peers peers_{std::chrono::seconds(1)};
   std::vector<Row> rows_;  // of the running message
   std::string paused_;
-  std::uint64_t index_ = 0, connections_ = 0;
+  std::uint64_t connections_ = 0;
   std::map<std::string, std::pair<ConnectionId, InstanceId>> connected_;
 };
 

@@ -10,14 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "controller/core/core.h"
 #include "controller/core/dump.h"
+#include "controller/core/turn.h"
 
 namespace muster::core {
 
-struct SmallWorld {
-  Ledger ledger;
-  Presence presence;
+struct SmallWorld : State, private TurnWatcher {
   Now now{.wall = WallTime(std::chrono::seconds(1'800'000'000)),
           .boot = BootTime(std::chrono::hours(1))};
   Limits limits;
@@ -30,33 +28,32 @@ struct SmallWorld {
     for (const EventBody& body : decision.events) {
       journal.emplace_back(JournalIndex(journal.size() + 1), Event{.at = now.wall, .body = body});
       apply(ledger, journal.back().first, journal.back().second);
+      last = journal.back().first;
     }
   }
   // Proposes until nothing is proposed. Every proposal must be accepted, or the shell would loop
   // for ever.
   void settle() {
-    for (int round = 0; round < 50; ++round) {
-      const Proposal proposal = propose(ledger, presence, now, limits);
-      if (proposal.inputs.empty()) {
-        if (proposal.wake_at) {
-          ASSERT_GT(*proposal.wake_at, now.boot);
-        }
-        return;
+    do {
+      const Turned turned = turn(
+          *this,
+          {.items = {}, .now = now, .limits = limits, .judge_until = now.boot, .rounds_max = 50},
+          *this);
+      ASSERT_FALSE(turned.restless) << "propose() does not settle";
+      ASSERT_TRUE(turned.moot.empty()) << "a proposal came to nothing: " << turned.moot.front();
+      if (turned.wake_at && !placing_goes_on) {
+        ASSERT_GT(*turned.wake_at, now.boot);
       }
-      for (const Input& input : proposal.inputs) {
-        const Decision decision = decide(ledger, presence, input, now, limits);
-        ASSERT_FALSE(decision.refusal) << decision.refusal->message;
-        ASSERT_FALSE(decision.events.empty()) << "proposal " << input.index() << " came to nothing";
-        accept(decision);
-      }
-    }
-    FAIL() << "propose() does not settle";
+    } while (placing_goes_on);
   }
   Decision put(const Input& input) {
     Decision decision = decide(ledger, presence, input, now, limits);
     accept(decision);
     settle();
     return decision;
+  }
+  void after(const Row& row, const Ledger& /*ledger*/) override {
+    journal.emplace_back(row.index, row.event);
   }
   void see(const Observation& observation) {
     observe(presence, ledger, observation, now);
