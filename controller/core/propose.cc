@@ -116,7 +116,7 @@ class Proposer {
       if (!part.started && !part.start_failed && is_connected(presence_, name) &&
           check.liveness == PartLiveness::Reachable) {
         const Duration since = std::min<Duration>(
-            now_.wall - attempt.placed_at, now_.boot - presence_.nodes.at(name).connected_at);
+            since_placed(job, attempt), now_.boot - presence_.nodes.at(name).connected_at);
         const Duration most = limits_.start_timeout + setup_time(job.spec);
         if (since >= most)
           return fmt::format("node '{}' did not start its part within {}", name.str(),
@@ -125,6 +125,13 @@ class Proposer {
       }
     }
     return {};
+  }
+
+  // The wall clock may jump. It counts only for what an earlier controller placed.
+  [[nodiscard]] Duration since_placed(const JobRecord& job, const AttemptRecord& attempt) const {
+    const auto placed = presence_.placed_at.find({job.id, attempt.number});
+    if (placed != presence_.placed_at.end()) return now_.boot - placed->second;
+    return now_.wall - attempt.placed_at;
   }
 
   // The part was placed on a boot that is over, and the agent is back without the run directory.

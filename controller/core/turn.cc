@@ -16,6 +16,7 @@ class Turning {
         Row{.index = state_.last, .event = {.at = now_.wall, .body = std::move(body)}});
     watcher_.before(row, state_.ledger);
     apply(state_.ledger, row.index, row.event);
+    note_placement(row.event.body);
     watcher_.after(row, state_.ledger);
   }
 
@@ -41,7 +42,9 @@ class Turning {
 
   // `news`: something else than heartbeats has arrived.
   void propose_all(const TurnInput& input, bool news) {
-    const Now judged{.wall = now_.wall, .boot = *input.judge_until};
+    // By both clocks: what is measured by the wall clock is a deadline, too.
+    const Now judged{.wall = now_.wall - (now_.boot - *input.judge_until),
+                     .boot = *input.judge_until};
     PlacingTurn placing = input.placing;
     placing.cursor = state_.placing_goes_on;
     if (placing.cursor && news) placing.cursor->again = true;
@@ -66,6 +69,15 @@ class Turning {
   Turned finish() { return std::move(turned_); }
 
  private:
+  void note_placement(const EventBody& body) {
+    auto& placed_at = state_.presence.placed_at;
+    if (const auto* placed = std::get_if<AttemptPlaced>(&body))
+      placed_at[{placed->job, placed->attempt}] = now_.boot;
+    if (const auto* ended = std::get_if<AttemptEnded>(&body))
+      placed_at.erase({ended->job, ended->attempt});
+    if (const auto* completed = std::get_if<AttemptCompleted>(&body))
+      placed_at.erase({completed->job, completed->attempt});
+  }
   static Answer refused(std::string_view why) {
     return {.refusal = Error{.code = ErrorCode::DataLoss, .message = std::string(why)}, .job = {}};
   }

@@ -1,5 +1,5 @@
 // Presence holds what the controller sees at the moment. The Shell owns it. Only the shell's strand
-// uses it, and observe() (core.h) is the only writer.
+// uses it. observe() (core.h) writes it; turn() (turn.h) writes `placed_at`.
 //
 // It is never journaled and is lost with the process. Agents that reconnect rebuild it within a
 // heartbeat.
@@ -89,6 +89,8 @@ struct NodeSeen {
 
 struct Presence {
   BootTime listening_since{};  // a node that was never heard is judged from here
+  // When this controller placed the attempts that have not ended. turn() keeps it.
+  std::map<std::pair<JobId, AttemptNo>, BootTime> placed_at;
   std::map<NodeName, NodeSeen> nodes;
   std::map<std::pair<JobId, AttemptNo>, AttemptSeen> attempts;
   // The highest attempt number that a node reported and the ledger does not have. It is never used

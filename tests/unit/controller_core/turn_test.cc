@@ -141,6 +141,62 @@ TEST(Turn, SaysThatItIsRestlessWhenItsRoundsDoNotReachTheFixedPoint) {
   EXPECT_EQ(turned.wake_at, world.now.boot);
 }
 
+struct Starting : SmallWorld {
+  Starting() {
+    node("n0", 1);
+    pass(std::chrono::minutes(10));
+    hear();
+    submit("j1", spec("train", 1, 1));
+    EXPECT_EQ(job("j1").phase, JobPhase::Launching);
+  }
+  void hear() {
+    observe(presence, ledger,
+            HeartbeatHeard{.node = NodeName("n0"),
+                           .connection = presence.nodes.at(NodeName("n0")).connection},
+            now);
+  }
+  Turned judge(BootTime until) {
+    Seen seen;
+    return turn(*this, {.items = {}, .now = now, .limits = limits, .judge_until = until}, seen);
+  }
+};
+
+// Regression: the start's time-out was measured by the wall clock, up to the turn's begin. A
+// controller that had been stopped for a minute, or whose disk had, broke attempts whose reports
+// of their start were waiting in its inbox.
+TEST(Turn, JudgesNothingBehindTheHorizonByTheWallClockEither) {
+  Starting world;
+  world.presence.placed_at.clear();  // as if an earlier controller had placed it
+  const BootTime horizon = world.now.boot + seconds(1);
+  world.pass(world.limits.start_timeout + seconds(5));
+  world.hear();
+  EXPECT_THAT(world.judge(horizon).rows, IsEmpty());
+  EXPECT_THAT(world.judge(world.now.boot).rows, SizeIs(1)) << "there it did not start in time";
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Draining);
+}
+
+// Regression: a wall clock that was set forward broke attempts that were just being started.
+TEST(Turn, ACorrectedWallClockDoesNotEndAStart) {
+  Starting world;
+  world.now.wall += std::chrono::hours(1);
+  world.pass(seconds(1));
+  world.hear();
+  EXPECT_THAT(world.judge(world.now.boot).rows, IsEmpty());
+  world.pass(world.limits.start_timeout);
+  world.hear();
+  EXPECT_THAT(world.judge(world.now.boot).rows, SizeIs(1));
+}
+
+TEST(Turn, KnowsWhenItPlacedOnlyWhatHasNotEnded) {
+  Starting world;
+  EXPECT_TRUE(world.presence.placed_at.contains({JobId("j1"), AttemptNo(1)}));
+  world.started("j1", 1, "n0");
+  world.exited("j1", 1, "n0", 0, 0);
+  world.swept("j1", 1, "n0");
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Succeeded);
+  EXPECT_THAT(world.presence.placed_at, IsEmpty());
+}
+
 TEST(FirstTurn, BeginsAnEpochAndCancelsWhatCannotBeRead) {
   SmallWorld world;
   world.node("n0", 1);
