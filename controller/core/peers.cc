@@ -75,6 +75,7 @@ Peers::Judgement Peers::hello(const v1::Hello& hello, ConnectionId connection,
                                                holder->second.instance.str() + "' from " +
                                                holder->second.from + "; two agents need two names");
   }
+  if (!refusal && holder != peers_.end()) refusal = outdated(holder->second, hello);
   if (!refusal && holder != peers_.end())
     refusal = other_incarnation(holder->second, hello, arrived, view.presence);
   Judgement judgement;
@@ -89,6 +90,8 @@ Peers::Judgement Peers::hello(const v1::Hello& hello, ConnectionId connection,
   peer.instance = instance;
   peer.from = from;
   peer.incarnation = hello.incarnation();
+  peer.boot_id = hello.boot_id();
+  peer.uptime = uptime_of(hello);
   for (const v1::PresentAttempt& present : hello.present())
     peer.present.insert({JobId(present.job_id()), AttemptNo(present.attempt())});
   judgement.input = {.node = node,
@@ -104,6 +107,18 @@ Peers::Judgement Peers::hello(const v1::Hello& hello, ConnectionId connection,
                     .present = {hello.present().begin(), hello.present().end()},
                     .boot_id = BootId(hello.boot_id())};
   return judgement;
+}
+
+// A Hello may be on its way for long, and arrive after the agent has given it up and has made a new
+// one. It does not know what was started since. The uptime of the machine tells which is older.
+std::optional<Error> Peers::outdated(const Peer& holder, const v1::Hello& hello) {
+  const std::optional<Duration> uptime = uptime_of(hello);
+  if (hello.incarnation() != holder.incarnation || hello.boot_id() != holder.boot_id || !uptime ||
+      !holder.uptime || *uptime >= *holder.uptime)
+    return std::nullopt;
+  return refused(ErrorCode::Unreachable,
+                 "connecting node '" + hello.node() +
+                     "': this Hello is older than the one by which the agent is connected");
 }
 
 // Two agents on copies of one state directory have the same instance. If each replaced the other's

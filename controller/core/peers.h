@@ -109,9 +109,12 @@ class Peers {
     std::vector<Assignment> sent;
     bool welcomed = false;
     std::string incarnation;
-    std::string contender;  // the latest other incarnation that asked for the name
+    std::string boot_id;
+    std::optional<Duration> uptime;  // of the machine when the agent made its Hello
+    std::string contender;           // the latest other incarnation that asked for the name
     BootTime contended_since{};
   };
+  static std::optional<Error> outdated(const Peer& holder, const v1::Hello& hello);
   std::optional<Error> other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,
                                          const Presence& presence) const;
   Ending end(std::map<NodeName, Peer>::iterator peer, std::string_view why);

@@ -99,7 +99,9 @@ void AgentModel::receive(const LinkPtr& link, std::shared_ptr<const Down> messag
     if (!what.has_heartbeat_ack()) return;  // the model has no files
     unanswered_ = 0;
     if (const auto sent_at = controller_->take(what.heartbeat_ack())) {
-      acknowledged_from_ = std::max(acknowledged_from_, *sent_at);
+      const BootTime from =
+          world_.mutant == Mutant::LeaseFromArrival ? machine_.clocks().boot : *sent_at;
+      acknowledged_from_ = std::max(acknowledged_from_, from);
       renew_leases(acknowledged_from_);
     }
   });

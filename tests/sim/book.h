@@ -24,7 +24,7 @@ struct AttemptTruth {
   std::optional<Time> first_exec;
   std::map<std::uint32_t, std::uint64_t> execd;  // rank -> pid
   std::map<std::uint32_t, Death> deaths;
-  std::set<NodeName> execd_on;
+  std::map<NodeName, Time> execd_on;  // when its first rank there was exec'd
   bool harmed = false;  // the storm removed something of it before a rank could die of it
 };
 

@@ -45,7 +45,8 @@ void ControllerModel::refuse(const LinkPtr& link, const Error& why) {
 
 // Cut to what one cause has in common with the others of its kind.
 std::string ControllerModel::kind_of(const Error& refusal) {
-  for (const char* kind : {"the name is taken", "has not ended yet", "is connected"}) {
+  for (const char* kind :
+       {"this Hello is older", "the name is taken", "has not ended yet", "is connected"}) {
     if (refusal.message.find(kind) != std::string::npos) return kind;
   }
   return "runs on another machine may go on";

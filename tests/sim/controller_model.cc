@@ -19,7 +19,7 @@ using core::RankExited;
 ControllerModel::ControllerModel(World& world)
     : Actor(world.timeline), world_(world), boot_origin_(-world.rng.between(10, 10'000) * kSecond) {
   limits_.archive_after = Duration(world.scenario.archive_after);
-  limits_.start_timeout = std::chrono::seconds(world.rng.one_in(2) ? 20 : 5);
+  limits_.start_timeout = std::chrono::seconds(world.rng.one_in(2) ? 20 : 13);
   limits_.hear_first = std::chrono::seconds(3);
   // So few that ports are given again.
   limits_.port_last = limits_.port_first + (world.rng.one_in(2) ? 0 : 5);

@@ -40,8 +40,11 @@ class PortExclusive : public Invariant {
             first.address != placed->nodes.front().address)
           continue;
         const agent::RunKey run(id, attempt.number);
-        if (std::ranges::any_of(world_.machine(first.node).processes(),
-                                [&](const auto& process) { return process.second.run == run; }))
+        // A worker that was refused has nothing that uses the port.
+        if (std::ranges::any_of(world_.machine(first.node).processes(), [&](const auto& process) {
+              return process.second.run == run &&
+                     (process.second.kind != Process::Kind::Worker || process.second.claimed);
+            }))
           broken(fmt::format("job {} got port {} of {}, where {} still lives", placed->job.str(),
                              placed->master_port, first.node.str(), describe(run)));
       }
@@ -252,7 +255,7 @@ class BrokenForACause : public Invariant {
         return;
       // It started very late: the report may miss the start's time-out by less than the time that
       // counts as silence.
-      if (!part.started && world_.timeline.now() - *truth->second.first_exec <
+      if (!part.started && world_.timeline.now() - truth->second.execd_on.at(node) <
                                world_.controller.limits().silent_after.count())
         return;
       const auto ack = book.last_ack.find(node);

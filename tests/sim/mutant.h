@@ -35,6 +35,7 @@ enum class Mutant {
   IgnoreBoot,          // a placement on another boot of this node is started
   StaleOrders,         // orders of an older connection replace newer ones
   LeaseWithoutEcho,    // the agent renews the orphan grace by its own clock
+  LeaseFromArrival,    // the orphan grace counts from the arrival of an acknowledgement
   AcksForgotten,       // the controller forgets that it acknowledged heartbeats
   WorkerIgnoresLease,  // the worker never reads its lease
   LoseSpool,           // a restarted agent forgets what it had not reported yet
@@ -56,7 +57,6 @@ enum class Mutant {
   CancelAfterEnd,  // a job that has ended can be cancelled
   FenceWithoutReachable,  // the fence does not wait for reachable nodes to be swept
   ForgetBeforeLogs,       // a node may delete a run directory before its logs are collected
-  PortEarly,              // a port is free again although rank 0's node is not swept
   StartTimeoutForSilent,  // the start's time-out counts for silent nodes, too
   PastTheInbox,           // deadlines are judged although items are left over
 };
@@ -94,6 +94,8 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::StaleOrders, "stale-orders", "orders-never-older"},
     MutantRow{Mutant::LeaseWithoutEcho, "lease-without-echo",
               "no-step-after-next-exec one-current-attempt device-exclusive"},
+    MutantRow{Mutant::LeaseFromArrival, "lease-from-arrival",
+              "no-step-after-next-exec one-current-attempt device-exclusive"},
     MutantRow{Mutant::AcksForgotten, "acks-forgotten",
               "no-step-after-next-exec one-current-attempt device-exclusive broken-for-a-cause"},
     MutantRow{Mutant::WorkerIgnoresLease, "worker-ignores-lease",
@@ -121,7 +123,6 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::FenceWithoutReachable, "fence-without-reachable",
               "no-step-after-next-exec one-current-attempt device-exclusive"},
     MutantRow{Mutant::ForgetBeforeLogs, "forget-before-logs", "everything-closes"},
-    MutantRow{Mutant::PortEarly, "port-early", "port-exclusive"},
     MutantRow{Mutant::StartTimeoutForSilent, "start-timeout-for-silent", "broken-for-a-cause"},
     MutantRow{Mutant::PastTheInbox, "past-the-inbox", "broken-for-a-cause"},
 };

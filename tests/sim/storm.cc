@@ -97,11 +97,18 @@ void Storm::agent_pause(Machine& machine) {
   if (!machine.agent().alive() || machine.agent().paused()) return;
   world_.coverage.hit(Fault::AgentPause);
   machine.agent().pause();
-  world_.timeline.after(
-      world_.rng.between(100, world_.rng.one_in(6) ? 60'000 : 12'000) * kMillisecond,
-      [&machine, incarnation = machine.agent().incarnation()] {
-        if (machine.agent().incarnation() == incarnation) machine.agent().resume();
-      });
+  const Time lasts = world_.rng.between(100, world_.rng.one_in(6) ? 60'000 : 12'000) * kMillisecond;
+  // Sometimes it goes on with an old acknowledgement in its socket, and gets no new one.
+  if (world_.rng.one_in(2)) {
+    world_.timeline.after(lasts - 50 * kMillisecond, [this, &machine] {
+      if (!calm_)
+        world_.network.partition(machine,
+                                 world_.timeline.now() + world_.rng.between(10, 70) * kSecond);
+    });
+  }
+  world_.timeline.after(lasts, [&machine, incarnation = machine.agent().incarnation()] {
+    if (machine.agent().incarnation() == incarnation) machine.agent().resume();
+  });
 }
 
 void Storm::controller_died() {

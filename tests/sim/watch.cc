@@ -37,7 +37,7 @@ void Watch::exec(const Machine& machine, const Process& process) {
   for (const auto& one : all_) one->exec(machine, process);
   if (!truth.first_exec) truth.first_exec = world_.timeline.now();
   truth.execd[process.rank] = process.pid;
-  truth.execd_on.insert(machine.name());
+  truth.execd_on.emplace(machine.name(), world_.timeline.now());
   world_.say([&] {
     return fmt::format("{}: {} of {} exec'd", machine.name().str(), describe(process),
                        describe(process.run));

@@ -102,6 +102,29 @@ TEST_F(PeersTest, ANewerStreamOfTheSameAgentReplacesTheOlder) {
                   .welcome);
 }
 
+// Regression: it replaced the agent's new stream, and named none of what had been started since.
+// The controller took that for a state directory that was put back, and broke the attempt.
+TEST_F(PeersTest, AHelloThatWasOvertakenIsRefused) {
+  v1::Hello newer = hello(), older = hello();
+  newer.mutable_uptime()->set_seconds(100);
+  older.mutable_uptime()->set_seconds(95);
+  ASSERT_EQ(connect(newer), "");
+  const Peers::Stream connected = stream;
+  const Peers::Judgement judgement = judge(older);
+  ASSERT_TRUE(judgement.refusal);
+  EXPECT_EQ(judgement.refusal->code, ErrorCode::Unreachable);
+  EXPECT_EQ(judgement.refusal->message,
+            "connecting node 'n1': this Hello is older than the one by which the agent is "
+            "connected");
+  EXPECT_FALSE(judgement.replaced);
+  EXPECT_TRUE(peers.is_welcomed(connected.node));
+  // After a reboot the machine's uptime begins anew.
+  older.set_boot_id("b2");
+  older.set_incarnation("two");
+  pass(std::chrono::seconds(5));
+  EXPECT_EQ(connect(older), "");
+}
+
 TEST_F(PeersTest, AnotherInstanceDoesNotGetTheName) {
   ASSERT_EQ(connect(hello()), "");
   const Peers::Judgement judgement = judge(hello("one", "i2"));
