@@ -67,8 +67,8 @@ struct Turned {
   std::vector<Answer> answers;  // of the inputs among the items, in their order
   // If the turn proposed: when the next turn is due, though nothing arrives.
   std::optional<BootTime> wake_at;
-  // What was proposed and came to nothing, with the reason. A harmless proposal is repeated only
-  // when something has changed.
+  // What was proposed and came to nothing, with the reason. That is harmless: the next turn may
+  // propose it again.
   std::vector<std::string> moot;
   bool restless = false;  // rounds_max did not reach the fixed point; the rest comes next
 };
