@@ -4,8 +4,8 @@
 // used on the shell's strand.
 //
 // Rules:
-// - One instance for each node name. Another instance is refused, with the owner of the name; the
-//   same instance replaces its old stream.
+// - One instance for each node name. Another instance is refused, with the owner of the name. The
+//   same instance replaces its old stream, but not by a Hello that was overtaken by a newer one.
 // - A Hello may name more than this journal can have reported (reaches_beyond). Then the journal is
 //   older than it must be: the Hello is refused, and `behind` explains it, so that the driver
 //   pauses. A paused controller welcomes nobody and gives no orders.
