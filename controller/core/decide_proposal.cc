@@ -121,7 +121,8 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
                     .attempt = input.attempt,
                     .nodes = input.nodes,
                     .master_port = input.master_port,
-                    .resume = input.resume,
+                    // Chosen here: a checkpoint may have been accepted since the proposal.
+                    .resume = newest_checkpoint(job->second),
                     .table_sha256 = table_sha256(job->second.spec, input.attempt, input.nodes),
                     .saved = saved_before(in.ledger, job->second)});
 }

@@ -27,6 +27,17 @@ void heard_now(NodeSeen& seen, Now now) {
 
 // A finished shard stays finished: nodes see a shared directory through caches of different age,
 // and a save directory belongs to one attempt.
+// The oldest, but not the newest that is complete: the steps behind it may never become complete.
+std::map<std::int64_t, CheckpointSeen>::iterator checkpoint_to_drop(
+    std::map<std::int64_t, CheckpointSeen>& checkpoints) {
+  const auto later_is_complete =
+      std::any_of(std::next(checkpoints.begin()), checkpoints.end(),
+                  [](const auto& checkpoint) { return checkpoint.second.complete(); });
+  return checkpoints.begin()->second.complete() && !later_is_complete
+             ? std::next(checkpoints.begin())
+             : checkpoints.begin();
+}
+
 void fold_shard(CheckpointSeen& checkpoint, const v1::ShardReading& reading) {
   auto known = checkpoint.shards.find(reading.shard());
   if (known == checkpoint.shards.end()) {
@@ -283,8 +294,9 @@ class Observer {
       }
       // At once: one heartbeat may contain any number of steps.
       if (seen.checkpoints.size() > kCheckpointsKept) {
-        presence_.whole.erase({id, attempt->number, seen.checkpoints.begin()->first});
-        seen.checkpoints.erase(seen.checkpoints.begin());
+        const auto dropped = checkpoint_to_drop(seen.checkpoints);
+        presence_.whole.erase({id, attempt->number, dropped->first});
+        seen.checkpoints.erase(dropped);
       }
     }
   }

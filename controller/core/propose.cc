@@ -270,8 +270,7 @@ class Proposer {
       out_.inputs.emplace_back(ProposePlacement{.job = job->id,
                                                 .attempt = next_attempt(*job, presence_),
                                                 .nodes = std::move(result.nodes),
-                                                .master_port = result.master_port,
-                                                .resume = newest_checkpoint(*job)});
+                                                .master_port = result.master_port});
     }
     return true;
   }

@@ -24,8 +24,7 @@ class StartWeights(unittest.TestCase):
             # Of the two one is empty: the weights at a first start, else what it goes on from.
             spec = cluster.stub(
                 "tuned",
-                "--steps",
-                400,
+                *tuned.until_ended(),
                 "--step-ms",
                 10,
                 *saving,
@@ -49,12 +48,13 @@ class StartWeights(unittest.TestCase):
             self.assertIn(f"{out}/resume/attempt-1", cluster.output("env", job, "--rank", "0"))
             for rank in cluster.rank_processes():
                 kill_process(rank)
+            last = tuned.end(job)
             cluster.wait(job)
             attempts = cluster.show(job)["attempts"]
             self.assertEqual(len(attempts), 2)
             self.assertGreater(attempts[1]["resume"]["step"], 8)
             self.assertFalse(attempts[1]["resume"]["fromStart"])
-            self.assertEqual(tuned.best(), 400)
+            self.assertEqual(tuned.best(), last)
 
 
 if __name__ == "__main__":

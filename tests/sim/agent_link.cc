@@ -245,19 +245,16 @@ void AgentModel::add_reading(v1::Heartbeat& heartbeat, const agent::RunKey& run,
     rank.set_rank(from.rank());
     rank.set_step(world_.training.step_of(run, from.rank()));
   }
-  const auto& saved = world_.training.saved(run);
-  int newest = 0;
-  for (auto checkpoint = saved.rbegin(); checkpoint != saved.rend() && newest < 2;
-       ++checkpoint, ++newest) {
-    for (const std::uint32_t rank : checkpoint->second.shards) {
+  for (const auto& [step, checkpoint] : world_.training.saved(run)) {
+    for (const std::uint32_t rank : checkpoint.shards) {
       v1::ShardReading& shard = *reading.add_shards();
-      shard.set_step(checkpoint->first);
+      shard.set_step(step);
       shard.set_shard(fmt::format("mp_rank_{:02d}", rank));
       shard.set_bytes(1'000);
       shard.set_finished(true);
-      shard.set_expected(checkpoint->second.expected);
-      shard.set_sealed(checkpoint->second.sealed);
-      shard.set_path(Training::path_of(run, checkpoint->first));
+      shard.set_expected(checkpoint.expected);
+      shard.set_sealed(checkpoint.sealed);
+      shard.set_path(Training::path_of(run, step));
     }
   }
 }

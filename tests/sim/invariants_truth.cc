@@ -32,6 +32,9 @@ class ExitsAreTrue : public Invariant {
       broken(fmt::format("{} ended with code {} signal {}, filed is code {} signal {}", what,
                          death.code, death.signal, exited->code, exited->signal));
     }
+    const bool stopped = death.cause == DeathCause::Stopped || death.cause == DeathCause::Orphaned;
+    if (stopped && !exited->stop_requested)
+      broken(fmt::format("{} was stopped, filed is that it ended by itself", what));
   }
 };
 
@@ -131,6 +134,52 @@ class CheckpointsAreTrue : public Invariant {
     const auto& saved = world_.training.saved(run);
     const auto found = saved.find(step);
     return found != saved.end() && found->second.whole();
+  }
+};
+
+// What the last attempt saved is known before the next one is placed, so nothing of it is trained
+// again. This holds where every node of the attempt has reported its sweep.
+class GoesOnFromNewest : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "goes-on-from-the-newest"; }
+  void accepted(const core::Event& event, const core::Ledger& before) override {
+    const auto* placed = std::get_if<core::AttemptPlaced>(&event.body);
+    if (placed == nullptr || world_.scenario.loses_journal_ends) return;
+    const core::JobRecord& job = before.jobs.at(placed->job);
+    const core::AttemptRecord* last = job.current();
+    if (last == nullptr || job.spec.checkpoint().layout() == "none") return;
+    if (!std::ranges::all_of(last->parts, [&](const core::NodePart& part) {
+          return reported(part, job, *last, before);
+        }))
+      return;
+    const auto& saved = world_.training.saved({job.id, last->number});
+    const auto newest = std::ranges::find_if(saved.rbegin(), saved.rend(),
+                                             [](const auto& one) { return one.second.whole(); });
+    if (newest == saved.rend()) return;
+    const bool known =
+        std::ranges::any_of(job.checkpoints, [&](const core::CheckpointRecord& checkpoint) {
+          return checkpoint.attempt == last->number && checkpoint.step == newest->first;
+        });
+    if (!known)
+      broken(fmt::format("{} is placed, and step {} of attempt {}, which is whole, is not known",
+                         job.id.str(), newest->first, last->number.value));
+  }
+
+ private:
+  // Not by a machine that took the name of the node: it has none of the files.
+  [[nodiscard]] bool reported(const core::NodePart& part, const core::JobRecord& job,
+                              const core::AttemptRecord& attempt,
+                              const core::Ledger& ledger) const {
+    if (part.idle()) return true;
+    const auto node = ledger.nodes.find(part.placed.node);
+    if (node == ledger.nodes.end() || node->second.boot_id != part.placed.boot_id) return false;
+    const Book& book = world_.watch.book();
+    const auto struck = book.struck.find(part.placed.node);
+    const auto durable = book.durable.find(job.id);
+    return part.swept && durable != book.durable.end() &&
+           (struck == book.struck.end() ||
+            struck->second < durable->second.attempts.at(attempt.number).placed_at);
   }
 };
 
@@ -398,6 +447,7 @@ std::vector<std::unique_ptr<Invariant>> truth_invariants(World& world) {
   all.push_back(std::make_unique<ExitsAreTrue>(world));
   all.push_back(std::make_unique<SweptIsTrue>(world));
   all.push_back(std::make_unique<CheckpointsAreTrue>(world));
+  all.push_back(std::make_unique<GoesOnFromNewest>(world));
   all.push_back(std::make_unique<OutcomesAreTrue>(world));
   all.push_back(std::make_unique<AllOrNoneOfAChain>(world));
   all.push_back(std::make_unique<StartsWhereItShould>(world));

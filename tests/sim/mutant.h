@@ -59,6 +59,8 @@ enum class Mutant {
   ForgetBeforeLogs,       // a node may delete a run directory before its logs are collected
   StartTimeoutForSilent,  // the start's time-out counts for silent nodes, too
   PastTheInbox,           // deadlines are judged although items are left over
+  SigtermBeforeWrite,     // a worker stops its ranks before it has recorded that it was asked to
+  SweepBeforeScan,        // a sweep is reported before what was saved last is searched for
 };
 
 struct MutantRow {
@@ -125,6 +127,8 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::ForgetBeforeLogs, "forget-before-logs", "everything-closes"},
     MutantRow{Mutant::StartTimeoutForSilent, "start-timeout-for-silent", "broken-for-a-cause"},
     MutantRow{Mutant::PastTheInbox, "past-the-inbox", "broken-for-a-cause"},
+    MutantRow{Mutant::SigtermBeforeWrite, "sigterm-before-write", "exits-are-true"},
+    MutantRow{Mutant::SweepBeforeScan, "sweep-before-scan", "goes-on-from-the-newest"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {

@@ -49,8 +49,8 @@ void WorkerModel::claim() {
   const std::optional<Lease> until = lease();
   if (world_.mutant != Mutant::WorkerIgnoresLease &&
       (!until || until->until <= machine_.clocks().boot)) {
-    write({.kind = WorkerEvent::Kind::StopRequested, .orphaned = true});
     stopping_ = DeathCause::Orphaned;
+    record_stop(DeathCause::Orphaned);
     return sweep_when_done();
   }
   if (plan.launch_fails) {
@@ -98,7 +98,7 @@ void WorkerModel::record_exit(const Process& rank, std::int32_t code, std::int32
          .pid = rank.pid,
          .code = code,
          .signal = signal,
-         .stop_requested = stopping_.has_value()});
+         .stop_requested = stop_recorded_});
   running_.erase(rank.rank);
   sweep_when_done();
 }
@@ -111,7 +111,11 @@ void WorkerModel::sigterm() {
 void WorkerModel::request_stop(DeathCause why) {
   if (stopping_ || dir_ == nullptr) return;
   stopping_ = why;
-  write({.kind = WorkerEvent::Kind::StopRequested, .orphaned = why == DeathCause::Orphaned});
+  if (world_.mutant == Mutant::SigtermBeforeWrite) {
+    after(world_.rng.skewed(kMillisecond, 50 * kMillisecond), [this, why] { record_stop(why); });
+  } else {
+    record_stop(why);
+  }
   if (why == DeathCause::StartFailed || stop_grace_ == 0) {
     kill_ranks(why);
   } else {
@@ -123,6 +127,11 @@ void WorkerModel::request_stop(DeathCause why) {
     after(stop_grace_, [this, why] { kill_ranks(why); });
   }
   sweep_when_done();
+}
+
+void WorkerModel::record_stop(DeathCause why) {
+  stop_recorded_ = true;
+  write({.kind = WorkerEvent::Kind::StopRequested, .orphaned = why == DeathCause::Orphaned});
 }
 
 void WorkerModel::kill_ranks(DeathCause why) {

@@ -30,6 +30,7 @@ class WorkerModel : public Actor {
   void all_execd();
   void record_exit(const Process& rank, std::int32_t code, std::int32_t signal);
   void request_stop(DeathCause why);
+  void record_stop(DeathCause why);
   void kill_ranks(DeathCause why);
   void check_lease();
   void sweep_when_done();
@@ -46,7 +47,7 @@ class WorkerModel : public Actor {
   Time stop_grace_ = 0, term_delay_ = 0;
   std::map<std::uint32_t, std::uint64_t> running_;  // rank -> pid, until reaped
   std::optional<DeathCause> stopping_;
-  bool all_started_ = false, sweeping_ = false;
+  bool stop_recorded_ = false, all_started_ = false, sweeping_ = false;
 };
 
 }  // namespace muster::sim

@@ -75,7 +75,6 @@ struct ProposePlacement {
   AttemptNo attempt;
   std::vector<PlacedNode> nodes;
   std::uint16_t master_port = 0;
-  std::optional<ResumePoint> resume;
 };
 struct ProposeCheckpoint {
   JobId job;

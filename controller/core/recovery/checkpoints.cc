@@ -225,7 +225,8 @@ bool is_quarantined(const JobRecord& job, const ResumePoint& point) {
 }
 
 bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt) {
-  return &attempt == job.current() && (attempt.state != AttemptState::Ended || attempt.completed);
+  if (&attempt != job.current()) return false;
+  return attempt.completed || !is_final(job.phase);
 }
 
 bool has_checkpoint(const JobRecord& job, AttemptNo attempt, std::int64_t step) {

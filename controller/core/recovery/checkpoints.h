@@ -49,9 +49,10 @@ std::optional<TornCheckpoint> torn_checkpoint(const JobRecord& job, const Attemp
 // A checkpoint of the job's own that no attempt resumes from any more.
 bool is_quarantined(const JobRecord& job, const ResumePoint& point);
 
-// Whether a checkpoint of this attempt may still be accepted: it is the current attempt, and its
-// ranks may still advance or have ended well. After the fence has released an attempt, whatever an
-// old writer finishes does not count.
+// Whether a checkpoint of this attempt may still be accepted: it is the job's newest attempt, and
+// the job goes on or the attempt has ended well. So what a silent node saved counts even if the
+// node returns after the fence, as long as the next attempt is not placed. Once that is placed,
+// whatever an old writer finishes does not count.
 bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt);
 bool has_checkpoint(const JobRecord& job, AttemptNo attempt, std::int64_t step);
 
