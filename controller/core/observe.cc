@@ -25,19 +25,18 @@ void heard_now(NodeSeen& seen, Now now) {
   seen.last_heard_wall = now.wall;
 }
 
-// A finished shard stays finished: nodes see a shared directory through caches of different age,
-// and a save directory belongs to one attempt.
-// The oldest, but not the newest that is complete: the steps behind it may never become complete.
+// The oldest step, unless it is the only complete one: the newer steps may never become complete.
 std::map<std::int64_t, CheckpointSeen>::iterator checkpoint_to_drop(
     std::map<std::int64_t, CheckpointSeen>& checkpoints) {
-  const auto later_is_complete =
-      std::any_of(std::next(checkpoints.begin()), checkpoints.end(),
+  const auto oldest = checkpoints.begin();
+  const bool newer_is_complete =
+      std::any_of(std::next(oldest), checkpoints.end(),
                   [](const auto& checkpoint) { return checkpoint.second.complete(); });
-  return checkpoints.begin()->second.complete() && !later_is_complete
-             ? std::next(checkpoints.begin())
-             : checkpoints.begin();
+  return oldest->second.complete() && !newer_is_complete ? std::next(oldest) : oldest;
 }
 
+// A finished shard stays finished: nodes see a shared directory through caches of different age,
+// and a save directory belongs to one attempt.
 void fold_shard(CheckpointSeen& checkpoint, const v1::ShardReading& reading) {
   auto known = checkpoint.shards.find(reading.shard());
   if (known == checkpoint.shards.end()) {

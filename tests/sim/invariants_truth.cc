@@ -138,7 +138,8 @@ class CheckpointsAreTrue : public Invariant {
 };
 
 // What the last attempt saved is known before the next one is placed, so nothing of it is trained
-// again. This holds where every node of the attempt has reported its sweep.
+// again. This holds where every node of the attempt has reported its sweep, and not in histories
+// that lose the journal's end: a checkpoint may be in that end.
 class GoesOnFromNewest : public Invariant {
  public:
   using Invariant::Invariant;
