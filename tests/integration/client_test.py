@@ -438,14 +438,15 @@ class Verbs(unittest.TestCase):
             self.muster("events", "slow", "-f", "--timeout", "100ms", code=4)
             self.muster("logs", "slow", "-f", "--timeout", "100ms", code=4)
             self.muster("watch", "slow", "--timeout", "100ms", code=4)
-            self.muster(
+            # The time may be up before the controller has the job: it is submitted before, under the same id.
+            again = (
                 "run",
-                "-q",
                 self.cluster.spec(job("slow-2", f"read x < {gate.path}; exit 0")),
-                "--timeout",
-                "100ms",
-                code=4,
+                "--request-id",
+                "slow-2",
             )
+            self.muster(*again, "-d")
+            self.muster(*again, "-q", "--timeout", "100ms", code=4)
             stopped = self.cluster.popen("wait", "slow")
             self.wait_until_it_catches(stopped, signal.SIGINT)
             stopped.send_signal(signal.SIGINT)

@@ -552,14 +552,15 @@ class Shim(EngineTest):
         job, record = self.script(
             "kept", "kept.sh", engine="torch", step_ms=UNHURRIED, observe={"progress": "auto"}
         )
-        record.wait(job, 3)
-        node = self.random().choice(self.cluster.nodes)
-        self.cluster.kill(node)
-        record.wait(job, 8)
-        self.cluster.start(node)
-        record.wait(job, 12)
-        until(lambda: self.steps_and_losses(job), "progress")
-        killed = self.kill_a_rank(job, record)
+        with record.staying(12):
+            record.wait(job, 3)
+            node = self.random().choice(self.cluster.nodes)
+            self.cluster.kill(node)
+            record.wait(job, 8)
+            self.cluster.start(node)
+            record.wait(job, 12)
+            until(lambda: self.steps_and_losses(job), "progress")
+            killed = self.kill_one_of_four(job, record)
         self.cluster.wait(job)
         shown = self.cluster.show(job)
         self.assertEqual(
