@@ -43,7 +43,7 @@ std::string reason_text(const v1::Job& job,
   if (const auto age = step_age(job, now);
       age && job.phase() == v1::JOB_PHASE_RUNNING && !is_stepping(job, now))
     return fmt::format("last step {} ago", duration_text(*age));
-  const auto& after = job.spec().schedule().after();
+  const auto& after = job.resolved().after();
   if (job.phase() == v1::JOB_PHASE_QUEUED && !after.empty()) {
     const auto named = names.find(after[0]);
     const std::string text =

@@ -486,10 +486,11 @@ Result<LaunchPlan> plan_launch(const LaunchRequest& request) {
                           request.attempt, first.key, first.message));
 }
 
-std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec) {
+std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec, const v1::ResolvedSpec* resolved) {
   // The longest plan that a placement can cause: every key is filled in, on an attempt that
   // resumes.
   LaunchRequest request{.spec = &spec,
+                        .resolved = resolved,
                         .job_id = std::string(13, '0'),
                         .attempt = 2,
                         .master_port = 65535,

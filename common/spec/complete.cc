@@ -62,7 +62,8 @@ bool printable(std::string_view text) { return without_controls(text, "\n\t") ==
 
 class Completer {
  public:
-  explicit Completer(v1::JobSpec& spec) : spec_(spec) {}
+  Completer(v1::JobSpec& spec, const v1::ResolvedSpec* resolved)
+      : spec_(spec), resolved_(resolved) {}
 
   std::vector<Problem> run() {
     if (spec_.ByteSizeLong() > kSpecBytesMax) {
@@ -96,7 +97,7 @@ class Completer {
     for (const std::string& key : lines_with_controls(spec_))
       problem(key, "has control characters in it");
     if (too_many_) return std::move(problems_);
-    for (engine::KeyedProblem& found : engine::check_launch(spec_))
+    for (engine::KeyedProblem& found : engine::check_launch(spec_, resolved_))
       problem(std::move(found.key), std::move(found.message));
     return std::move(problems_);
   }
@@ -414,19 +415,6 @@ class Completer {
       problem("checkpoint.storage",
               fmt::format("{} is not accepted ({})", static_cast<int>(checkpoint.storage()),
                           accepted("checkpoint.storage")));
-    for (const v1::FetchSpec& fetch : spec_.fetches()) {
-      const std::string& dir = fetch.dir();
-      const bool place = dir.starts_with('/') ||
-                         (!fetch.stage().empty() &&
-                          dir.starts_with(fmt::format("${{stages.{}.out}}", fetch.stage())));
-      if (!place || dir.size() > 4096 || (dir + "/").find("/../") != std::string::npos ||
-          fetch.below().find('/') != std::string::npos || fetch.below() == "..")
-        problem(
-            "fetches",
-            fmt::format(
-                "'{}' is no directory to fetch (absolute, or below ${{stages.S.out}} of its stage)",
-                shown(dir)));
-    }
     v1::ResumeSpec& resume = *spec_.mutable_resume();
     if (!resume.has_enabled()) {
       resume.set_enabled(trains());
@@ -530,6 +518,7 @@ class Completer {
   }
 
   v1::JobSpec& spec_;
+  const v1::ResolvedSpec* resolved_;
   const engine::Engine* engine_ = nullptr;
   bool too_many_ = false;
   std::vector<Problem> problems_;
@@ -537,6 +526,8 @@ class Completer {
 
 }  // namespace
 
-std::vector<Problem> complete(v1::JobSpec& spec) { return Completer(spec).run(); }
+std::vector<Problem> complete(v1::JobSpec& spec, const v1::ResolvedSpec* resolved) {
+  return Completer(spec, resolved).run();
+}
 
 }  // namespace muster::spec

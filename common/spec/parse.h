@@ -51,8 +51,8 @@ Parsed parse_yaml(std::string_view text, const ParseOptions& options);
 std::vector<Problem> set_over(v1::JobSpec& spec, const ParseOptions& options);
 
 // The controller's own check of a spec that came over the API. It fills in every default and
-// reports every problem.
-std::vector<Problem> complete(v1::JobSpec& spec);
+// reports every problem. `resolved`: as in engine::check_launch().
+std::vector<Problem> complete(v1::JobSpec& spec, const v1::ResolvedSpec* resolved = nullptr);
 
 // Returns the same bytes for the same spec, whatever the order of its maps.
 std::string spec_bytes(const v1::JobSpec& spec);

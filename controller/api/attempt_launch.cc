@@ -21,9 +21,10 @@ namespace {
 // so it is not made on the strand.
 struct Recorded {
   v1::JobSpec spec;
-  engine::LaunchRequest request;  // refers to `spec`
+  v1::ResolvedSpec resolved;
+  engine::LaunchRequest request;  // refers to `spec` and `resolved`
   std::string table_sha256;
-  v1::NodeResolved resolved;  // of the rank's node
+  v1::NodeResolved node_resolved;  // what the rank's node added
   std::uint32_t first_rank = 0;
   // For a rank of the training inside the script that is rank `first_rank`.
   std::optional<engine::TrainingPlace> inside;
@@ -42,10 +43,14 @@ std::string no_attempt(const core::JobRecord& job, std::uint32_t number) {
 
 RecordedPtr record(const core::JobRecord& job, const core::AttemptRecord& attempt,
                    const core::Ledger& ledger, const std::string& cluster_out) {
-  auto recorded = std::make_shared<Recorded>(Recorded{
-      .spec = job.spec, .request = {}, .table_sha256 = attempt.table_sha256, .resolved = {}});
+  auto recorded = std::make_shared<Recorded>(Recorded{.spec = job.spec,
+                                                      .resolved = job.resolved,
+                                                      .request = {},
+                                                      .table_sha256 = attempt.table_sha256,
+                                                      .node_resolved = {}});
   recorded->request = launch_request(job, attempt, ledger, cluster_out);
   recorded->request.spec = &recorded->spec;
+  recorded->request.resolved = &recorded->resolved;
   return recorded;
 }
 
@@ -59,17 +64,18 @@ std::size_t training_ranks(const core::AttemptRecord& attempt) {
 // Adds what the node added when it started the rank, so that the plan shows what the rank really
 // got. Nothing is added before the node has reported that.
 void add_resolved(v1::RankLaunch& shown, const Recorded& recorded) {
-  const auto& programs = recorded.resolved.programs();
+  const auto& programs = recorded.node_resolved.programs();
   const int index = programs.size() == 1 ? 0 : static_cast<int>(shown.rank() - recorded.first_rank);
   if (index < programs.size() && shown.argv_size() > 0) shown.set_argv(0, programs[index]);
   std::map<std::string, v1::EnvValue> env;
   for (v1::EnvValue& value : *shown.mutable_env()) {
-    if (!recorded.resolved.run_dir().empty() && value.value().starts_with(engine::kRunDirectory))
-      value.set_value(recorded.resolved.run_dir() +
+    if (!recorded.node_resolved.run_dir().empty() &&
+        value.value().starts_with(engine::kRunDirectory))
+      value.set_value(recorded.node_resolved.run_dir() +
                       value.value().substr(engine::kRunDirectory.size()));
     env[value.name()] = value;
   }
-  for (const std::string& variable : recorded.resolved.env()) {
+  for (const std::string& variable : recorded.node_resolved.env()) {
     const std::size_t equals = variable.find('=');
     v1::EnvValue value;
     value.set_name(variable.substr(0, equals));
@@ -193,7 +199,7 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
         for (const core::NodePart& part : attempt->parts) {
           const std::uint32_t first = part.placed.first_rank.value;
           if (rank < first || rank - first >= part.placed.rank_count) continue;
-          recorded->resolved = part.resolved;
+          recorded->node_resolved = part.resolved;
           recorded->first_rank = first;
         }
         edge.work.post("rank-launch", [request, response, reactor, recorded] {

@@ -20,37 +20,57 @@ namespace {
 
 using spec::shown;
 
-constexpr std::size_t kUnknownNamed = 6;
+constexpr std::size_t kUnknownNamed = 6, kFetchDirMax = 4096;
+constexpr int kFetchesMax = 64;
 
+// A key of a newer muster would be ignored here, and once it is in the journal, it would make the
+// journal unreadable.
+Result<void> check_unknown(const google::protobuf::Message& given) {
+  const auto unknown = unknown_fields(given);
+  if (unknown.empty()) return {};
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("checking the spec: this controller does not know {}{}; leave out what "
+                          "came with a newer muster, or upgrade the controller",
+                          fmt::join(unknown | std::views::take(kUnknownNamed), ", "),
+                          unknown.size() > kUnknownNamed
+                              ? fmt::format(" and {} more", unknown.size() - kUnknownNamed)
+                              : ""));
+}
+
+// Checked before anything else.
 Result<void> check_known(const v1::JobSpec& given) {
   if (given.ByteSizeLong() > spec::kSpecBytesMax) {
     return fail(ErrorCode::InvalidArgument,
                 "checking the spec: it has " + std::to_string(given.ByteSizeLong()) +
                     " bytes, at most " + std::to_string(spec::kSpecBytesMax));
   }
-  // Checked before anything else. A key of a newer muster would be ignored here, and once it is in
-  // the journal, it would make the journal unreadable.
-  if (const auto unknown = unknown_fields(given); !unknown.empty()) {
-    return fail(ErrorCode::InvalidArgument,
-                fmt::format("checking the spec: this controller does not know {}{}; leave out what "
-                            "came with a newer muster, or upgrade the controller",
-                            fmt::join(unknown | std::views::take(kUnknownNamed), ", "),
-                            unknown.size() > kUnknownNamed
-                                ? fmt::format(" and {} more", unknown.size() - kUnknownNamed)
-                                : ""));
-  }
-  return {};
+  return check_unknown(given);
 }
 
-void clear_the_controllers_own(v1::JobSpec& spec) {
-  if (spec.has_start()) {
-    spec.mutable_start()->clear_dir();
-    spec.mutable_start()->clear_point();
+bool is_place_to_fetch(const v1::FetchSpec& fetch) {
+  const std::string& dir = fetch.dir();
+  const bool place =
+      dir.starts_with('/') ||
+      (!fetch.stage().empty() && dir.starts_with(fmt::format("${{stages.{}.out}}", fetch.stage())));
+  return place && dir.size() <= kFetchDirMax && (dir + "/").find("/../") == std::string::npos &&
+         fetch.below().find('/') == std::string::npos && fetch.below() != "..";
+}
+
+Result<void> take_fetches(JobToSubmit& job, const Fetches& fetches) {
+  for (const v1::JobFetches& one : fetches) {
+    if (one.job_name() != job.spec.name()) continue;
+    if (auto known = check_unknown(one); !known) return known;
+    for (const v1::FetchSpec& fetch : one.fetches()) {
+      if (!is_place_to_fetch(fetch) || job.resolved.fetches_size() == kFetchesMax)
+        return fail(
+            ErrorCode::InvalidArgument,
+            fmt::format("checking job '{}': '{}' is no directory to fetch (absolute, or below "
+                        "${{stages.S.out}} of its stage; at most {})",
+                        shown(job.spec.name()), shown(fetch.dir()), kFetchesMax));
+      *job.resolved.add_fetches() = fetch;
+    }
   }
-  for (v1::InputSpec& input : *spec.mutable_inputs()) input.clear_path();
-  if (!spec.has_stage()) return;
-  spec.mutable_stage()->clear_chain();
-  spec.mutable_stage()->clear_dirs();
+  return {};
 }
 
 // A stage that a spec names, and the key where the spec names it.
@@ -80,8 +100,8 @@ class ChainChecker {
     for (const auto& [stage, job] : chain_.done)
       if (!spec::is_stage_name(stage))
         problem(stage, "", "is not a stage's name (a-z 0-9 _ -, a letter or digit first and last)");
-    for (const v1::JobSpec& spec : chain_.stages) all_.insert(spec.stage().name());
-    for (v1::JobSpec& spec : chain_.stages) check(spec);
+    for (const JobToSubmit& job : chain_.stages) all_.insert(job.spec.stage().name());
+    for (JobToSubmit& job : chain_.stages) check(job);
     return std::move(problems_);
   }
 
@@ -92,7 +112,8 @@ class ChainChecker {
          .message = std::move(message)});
   }
 
-  void check(v1::JobSpec& spec) {
+  void check(JobToSubmit& submitted) {
+    v1::JobSpec& spec = submitted.spec;
     const std::string stage = spec.stage().name();
     if (spec.stage().chain_name() != chain_.name)
       problem(stage, "stage.chain_name",
@@ -111,11 +132,10 @@ class ChainChecker {
         problem(stage, named.key, missing(stage, named.stage));
       }
     }
-    for (const std::string& name : before) spec.mutable_stage()->add_dirs()->set_stage(name);
-    // The checks must know that the spec is in a chain: a stage that it names and that is not
-    // listed is an error.
-    spec.mutable_stage()->set_chain(chain_.name);
-    for (spec::Problem& found : spec::complete(spec))
+    // From here on a stage that the spec names and that is not listed is an error.
+    v1::ResolvedStage& resolved = *submitted.resolved.mutable_stage();
+    for (const std::string& name : before) resolved.add_dirs()->set_stage(name);
+    for (spec::Problem& found : spec::complete(spec, &submitted.resolved))
       problem(stage, found.key, std::move(found.message));
     if (!before_.emplace(stage, std::move(before)).second) problem(stage, "", "is there twice");
   }
@@ -140,21 +160,22 @@ class ChainChecker {
 
 }  // namespace
 
-Result<v1::JobSpec> complete_spec(const v1::JobSpec& given) {
+Result<JobToSubmit> complete_spec(const v1::JobSpec& given, const Fetches& fetches) {
   if (auto known = check_known(given); !known) return fail(std::move(known.error()));
-  v1::JobSpec spec = given;
-  spec.clear_stage();
-  clear_the_controllers_own(spec);
-  const auto problems = spec::complete(spec);
+  JobToSubmit job{.spec = given, .resolved = {}};
+  job.spec.clear_stage();
+  const auto problems = spec::complete(job.spec);
   if (!problems.empty()) return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
+  if (auto taken = take_fetches(job, fetches); !taken) return fail(std::move(taken.error()));
   // Everything that would be refused at a start is refused now.
-  if (auto launches = check_launches(spec); !launches)
+  if (auto launches = check_launches(job.spec); !launches)
     return fail(ErrorCode::InvalidArgument, launches.error().message);
-  return spec;
+  return job;
 }
 
 Result<Chain> complete_chain(const google::protobuf::RepeatedPtrField<v1::JobSpec>& given,
-                             const google::protobuf::RepeatedPtrField<v1::DoneStage>& done) {
+                             const google::protobuf::RepeatedPtrField<v1::DoneStage>& done,
+                             const Fetches& fetches) {
   if (given.empty() || given.size() > kStagesMax || done.size() > kStagesMax)
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("checking the chain: it has {} stages and {} that are done (1..{} of "
@@ -172,12 +193,12 @@ Result<Chain> complete_chain(const google::protobuf::RepeatedPtrField<v1::JobSpe
         "stage '{}' of chain '{}': ", shown(given[i].stage().name()), shown(chain.name));
     if (auto known = check_known(given[i]); !known)
       return fail(known.error().code, which + known.error().message);
-    v1::JobSpec& spec = chain.stages.emplace_back(given[i]);
+    v1::JobSpec& spec =
+        chain.stages.emplace_back(JobToSubmit{.spec = given[i], .resolved = {}}).spec;
     if (!spec.has_stage())
       return fail(ErrorCode::InvalidArgument,
                   fmt::format("checking the chain: job '{}' does not say which stage it is",
                               shown(spec.name())));
-    clear_the_controllers_own(spec);
     if (spec.stage().number() == 0 || spec.stage().count() == 0) {
       spec.mutable_stage()->set_number(static_cast<std::uint32_t>(i + 1));
       spec.mutable_stage()->set_count(static_cast<std::uint32_t>(given.size()));
@@ -185,9 +206,11 @@ Result<Chain> complete_chain(const google::protobuf::RepeatedPtrField<v1::JobSpe
   }
   if (const auto problems = ChainChecker(chain).run(); !problems.empty())
     return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
-  for (const v1::JobSpec& spec : chain.stages)
-    if (auto launches = check_launches(spec); !launches)
+  for (JobToSubmit& job : chain.stages) {
+    if (auto taken = take_fetches(job, fetches); !taken) return fail(std::move(taken.error()));
+    if (auto launches = check_launches(job.spec); !launches)
       return fail(ErrorCode::InvalidArgument, launches.error().message);
+  }
   return chain;
 }
 

@@ -12,22 +12,29 @@
 
 namespace muster::controller {
 
-// Checks the spec and fills in every default. First it removes fields that only the controller sets
-// (start.dir, start.point, inputs.path, stage), whoever wrote them. InvalidArgument lists every
-// problem, one a line.
-Result<v1::JobSpec> complete_spec(const v1::JobSpec& given);
+using Fetches = google::protobuf::RepeatedPtrField<v1::JobFetches>;
+
+struct JobToSubmit {
+  v1::JobSpec spec;  // complete
+  // What is known without a look at other jobs: `fetches`; of a stage `stage.dirs`, with the names
+  // of all stages before it, named directly or through others.
+  v1::ResolvedSpec resolved;
+};
+
+// Checks the spec and fills in every default. `stage` is removed: a job on its own is none.
+// InvalidArgument lists every problem, one a line.
+Result<JobToSubmit> complete_spec(const v1::JobSpec& given, const Fetches& fetches);
 
 struct Chain {
   std::string name;
-  // Each stage names only stages before it. Its stage.dirs have the names of all stages before it,
-  // named directly or through others; they have no ids yet.
-  std::vector<v1::JobSpec> stages;
+  std::vector<JobToSubmit> stages;          // each names only stages before it
   std::map<std::string, std::string> done;  // stage -> id of the job that replaces it
 };
 inline constexpr int kStagesMax = 32;
 // The same for the stages of one submission. They must make a chain: one name, each stage once.
 // Problems are named "stages.NAME.KEY".
 Result<Chain> complete_chain(const google::protobuf::RepeatedPtrField<v1::JobSpec>& given,
-                             const google::protobuf::RepeatedPtrField<v1::DoneStage>& done);
+                             const google::protobuf::RepeatedPtrField<v1::DoneStage>& done,
+                             const Fetches& fetches);
 
 }  // namespace muster::controller

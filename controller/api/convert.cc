@@ -263,6 +263,7 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence,
   shown.set_id(job.id.str());
   if (detail == Detail::Full) {
     *shown.mutable_spec() = job.spec;
+    *shown.mutable_resolved() = job.resolved;
   } else {
     shown.mutable_spec()->set_name(job.spec.name());
     shown.mutable_spec()->set_description(job.spec.description());
@@ -271,11 +272,9 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence,
     if (job.spec.recovery().has_max_restarts())
       shown.mutable_spec()->mutable_recovery()->set_max_restarts(
           job.spec.recovery().max_restarts());
-    for (const JobId& id : job.waits_for)
-      shown.mutable_spec()->mutable_schedule()->add_after(id.str());
+    for (const JobId& id : job.waits_for) shown.mutable_resolved()->add_after(id.str());
     if (job.spec.has_stage()) {
       v1::StageSpec& stage = *shown.mutable_spec()->mutable_stage();
-      stage.set_chain(job.spec.stage().chain());
       stage.set_chain_name(job.spec.stage().chain_name());
       stage.set_name(job.spec.stage().name());
       stage.set_number(job.spec.stage().number());

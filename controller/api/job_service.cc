@@ -33,15 +33,15 @@ Result<Submission> read_submission(const v1::SubmitJobRequest& request) {
     if (!request.done().empty())
       return fail(ErrorCode::InvalidArgument,
                   "submitting a job: it has no stages, so none of them can be done");
-    auto spec = complete_spec(request.spec());
-    if (!spec) return fail(std::move(spec.error()));
-    submission.jobs.push_back(*std::move(spec));
+    auto job = complete_spec(request.spec(), request.fetches());
+    if (!job) return fail(std::move(job.error()));
+    submission.jobs.push_back(*std::move(job));
     return submission;
   }
   if (request.has_spec())
     return fail(ErrorCode::InvalidArgument,
                 "submitting a job: there are both a spec and stages; a chain is its stages alone");
-  auto chain = complete_chain(request.stages(), request.done());
+  auto chain = complete_chain(request.stages(), request.done(), request.fetches());
   if (!chain) return fail(std::move(chain.error()));
   submission.jobs = std::move(chain->stages);
   submission.done = std::move(chain->done);
@@ -49,7 +49,7 @@ Result<Submission> read_submission(const v1::SubmitJobRequest& request) {
 }
 
 std::string what_is(const Submission& submission) {
-  const v1::JobSpec& first = submission.jobs.front();
+  const v1::JobSpec& first = submission.jobs.front().spec;
   return first.has_stage() ? "chain '" + first.stage().chain_name() + "'"
                            : "job '" + first.name() + "'";
 }
@@ -107,7 +107,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
     for (std::size_t i = 0; i < submission->jobs.size(); ++i)
       submission->ids.push_back(ids_.next(now));
     std::vector<JobId> ids = submission->ids;
-    if (is_plain(submission->jobs.front()))
+    if (is_plain(submission->jobs.front().spec))
       return submit({.jobs = std::move(submission->jobs), .archived = {}}, std::move(ids), request,
                     response, reactor);
     const bool taken =
@@ -135,13 +135,17 @@ void JobService::submit(Resolved resolved, std::vector<JobId> ids,
                         const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
                         grpc::ServerUnaryReactor* reactor) {
   core::SubmitJob input{.job = ids.front(), .request_id = RequestId(request->request_id())};
-  input.spec_hash = spec::spec_hash(resolved.jobs.front());
-  input.spec = std::move(resolved.jobs.front());
+  input.spec_hash = spec::spec_hash(resolved.jobs.front().spec);
+  input.spec = std::move(resolved.jobs.front().spec);
+  input.resolved = std::move(resolved.jobs.front().resolved);
   input.archived = std::move(resolved.archived);
   for (std::size_t i = 1; i < ids.size(); ++i) {
-    std::string hash = spec::spec_hash(resolved.jobs[i]);
-    input.behind.push_back(
-        {.job = ids[i], .spec = std::move(resolved.jobs[i]), .spec_hash = std::move(hash)});
+    JobToSubmit& job = resolved.jobs[i];
+    std::string hash = spec::spec_hash(job.spec);
+    input.behind.push_back({.job = ids[i],
+                            .spec = std::move(job.spec),
+                            .resolved = std::move(job.resolved),
+                            .spec_hash = std::move(hash)});
   }
   const bool taken =
       edge_.shell.submit(std::move(input), edge_.shell.now(),

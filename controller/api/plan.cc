@@ -60,7 +60,7 @@ std::vector<core::PlacedNode> imagine(const v1::JobSpec& spec) {
 
 // A job as it would be submitted.
 struct Planned {
-  v1::JobSpec spec;
+  JobToSubmit job;
   std::map<JobId, core::ArchivedEnd> archived = {};
   std::set<JobId> siblings = {};  // ids that replace the stages of its chain
   JobId id = {};
@@ -68,10 +68,10 @@ struct Planned {
 
 // What the first attempt would begin with. For the checkpoint of a stage that has not run, the step
 // is invented.
-std::optional<core::ResumePoint> planned_start(const v1::JobSpec& spec) {
-  if (core::starts_behind(spec))
+std::optional<core::ResumePoint> planned_start(const core::JobRecord& job) {
+  if (core::starts_behind(job.spec, job.resolved))
     return core::ResumePoint{.attempt = AttemptNo(1), .step = 0, .path = "", .from_start = true};
-  return core::known_start(spec);
+  return core::known_start(job.resolved);
 }
 
 // Fills PlanJob's answer for a placement. The error says why there is none.
@@ -79,8 +79,8 @@ Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& 
                        const core::JobRecord& job, const core::PlaceResult& placed,
                        const std::string& cluster_out) {
   engine::LaunchRequest launch =
-      launch_request(job.spec, job.id, AttemptNo(1), placed.nodes, placed.master_port,
-                     planned_start(job.spec), core::Ledger(), cluster_out);
+      launch_request(job.spec, job.resolved, job.id, AttemptNo(1), placed.nodes, placed.master_port,
+                     planned_start(job), core::Ledger(), cluster_out);
   launch.imagined = !response.waits_for().empty();
   const std::set<std::uint32_t> wanted(request.ranks().begin(), request.ranks().end());
   const auto too_many = [&](std::string_view what) {
@@ -111,6 +111,7 @@ Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& 
   fill_files(*response.mutable_files(), launch, *plan, nodes);
   fill_auxiliaries(*response.mutable_auxiliaries(), launch, *plan, nodes);
   *response.mutable_spec() = job.spec;
+  *response.mutable_resolved() = job.resolved;
   if (response.ByteSizeLong() > rpc::kMessageBytesMax) {
     response.Clear();
     return too_many("more than a message holds");
@@ -125,10 +126,10 @@ std::string behind_whom(const View& view, const Planned& planned) {
   const auto add = [&text](std::string_view line) {
     text += fmt::format("{}{}", text.empty() ? "" : "; ", line);
   };
-  const std::optional<JobId> start = core::starts_behind(planned.spec);
-  for (const std::string& id : planned.spec.schedule().after()) {
+  const std::optional<JobId> start = core::starts_behind(planned.job.spec, planned.job.resolved);
+  for (const std::string& id : planned.job.resolved.after()) {
     if (planned.siblings.contains(JobId(id))) {
-      const auto& dirs = planned.spec.stage().dirs();
+      const auto& dirs = planned.job.resolved.stage().dirs();
       const auto stage = std::ranges::find(dirs, id, &v1::StageDir::job);
       add(fmt::format("for {}{}",
                       stage == dirs.end() ? id : fmt::format("stage '{}'", stage->stage()),
@@ -147,15 +148,16 @@ std::string behind_whom(const View& view, const Planned& planned) {
 
 void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobRequest* request,
              v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor) {
-  if (const auto refused =
-          core::refuse_predecessors(view.ledger, planned.archived, planned.spec, planned.siblings))
+  if (const auto refused = core::refuse_predecessors(view.ledger, planned.archived,
+                                                     planned.job.resolved, planned.siblings))
     return reactor->Finish(
-        rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.spec.name(),
+        rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.job.spec.name(),
                                                    refused->message)}));
   response->set_waits_for(behind_whom(view, planned));
   core::JobRecord job;
   job.id = planned.id;
-  job.spec = std::move(planned.spec);
+  job.spec = std::move(planned.job.spec);
+  job.resolved = std::move(planned.job.resolved);
   for (const std::string& line : core::submission_warnings(
            view.ledger, job.spec, engine::out_dir(job.spec, job.id.str(), edge.cluster_out)))
     response->add_warnings(bounded(line));
@@ -182,17 +184,17 @@ struct PlannedSubmission {
 Result<PlannedSubmission> read_planned(const v1::PlanJobRequest& request) {
   PlannedSubmission planned{.submission = {.doing = "planning"}};
   if (request.stages().empty()) {
-    auto spec = complete_spec(request.spec());
-    if (!spec) return fail(std::move(spec.error()));
-    planned.submission.jobs.push_back(*std::move(spec));
+    auto job = complete_spec(request.spec(), {});
+    if (!job) return fail(std::move(job.error()));
+    planned.submission.jobs.push_back(*std::move(job));
     planned.submission.ids.emplace_back("plan");
     return planned;
   }
-  auto chain = complete_chain(request.stages(), {});
+  auto chain = complete_chain(request.stages(), {}, {});
   if (!chain) return fail(std::move(chain.error()));
   planned.at = chain->stages.size();
   for (std::size_t i = 0; i < chain->stages.size(); ++i) {
-    const std::string& stage = chain->stages[i].stage().name();
+    const std::string& stage = chain->stages[i].spec.stage().name();
     if (stage == request.spec().stage().name()) planned.at = i;
     planned.submission.ids.emplace_back(fmt::format("<id of {}>", stage));
   }
@@ -214,18 +216,18 @@ void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse
                                       planned = *std::move(planned)](const View& view) mutable {
     const std::size_t at = planned.at;
     std::vector<JobId> ids = planned.submission.ids;
-    if (is_plain(planned.submission.jobs[at])) {
-      Planned plain{.spec = std::move(planned.submission.jobs[at]), .id = ids[at]};
+    if (is_plain(planned.submission.jobs[at].spec)) {
+      Planned plain{.job = std::move(planned.submission.jobs[at]), .id = ids[at]};
       return plan_in(edge, view, std::move(plain), request, response, reactor);
     }
     resolve(
         edge, view, std::move(planned.submission),
         [&edge, reactor, request, response, at, ids = std::move(ids)](Result<Resolved> resolved) {
           if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
-          Planned one{.spec = std::move(resolved->jobs[at]),
+          Planned one{.job = std::move(resolved->jobs[at]),
                       .archived = std::move(resolved->archived),
                       .id = ids[at]};
-          if (one.spec.has_stage()) one.siblings.insert(ids.begin(), ids.end());
+          if (one.job.spec.has_stage()) one.siblings.insert(ids.begin(), ids.end());
           const bool again = edge.shell.read(
               [&edge, reactor, request, response, one = std::move(one)](const View& later) mutable {
                 plan_in(edge, later, std::move(one), request, response, reactor);

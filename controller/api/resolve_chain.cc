@@ -50,7 +50,7 @@ class Filler {
   Filler(Submission& submission, const NamedJobs& named, const std::string& cluster_out)
       : submission_(submission), named_(named) {
     for (std::size_t i = 0; i < submission.jobs.size(); ++i) {
-      const v1::JobSpec& spec = submission.jobs[i];
+      const v1::JobSpec& spec = submission.jobs[i].spec;
       if (!spec.has_stage()) continue;
       NamedJob job{.id = submission.ids[i],
                    .name = spec.name(),
@@ -65,12 +65,13 @@ class Filler {
 
   Result<Resolved> run() {
     if (auto wrong = check_done()) return fail(std::move(*wrong));
-    for (v1::JobSpec& spec : submission_.jobs) {
-      std::optional<Error> wrong = fill_after(spec);
-      if (!wrong) fill_stage(spec);
-      for (v1::InputSpec& input : *spec.mutable_inputs()) input.set_path(place_of(input.from()));
-      if (!wrong && engine::has_start(spec)) wrong = fill_start(spec);
-      if (wrong) return fail(wrong->code, doing_of(submission_.doing, spec) + wrong->message);
+    for (JobToSubmit& job : submission_.jobs) {
+      std::optional<Error> wrong = fill_after(job);
+      if (!wrong) fill_stage(job);
+      for (const v1::InputSpec& input : job.spec.inputs())
+        (*job.resolved.mutable_inputs())[input.name()] = place_of(input.from());
+      if (!wrong && engine::has_start(job.spec)) wrong = fill_start(job);
+      if (wrong) return fail(wrong->code, doing_of(submission_.doing, job.spec) + wrong->message);
     }
     result_.jobs = std::move(submission_.jobs);
     return std::move(result_);
@@ -84,7 +85,7 @@ class Filler {
 
   std::optional<Error> check_done() {
     if (submission_.done.empty()) return std::nullopt;
-    const std::string& chain = submission_.jobs.front().stage().chain_name();
+    const std::string& chain = submission_.jobs.front().spec.stage().chain_name();
     for (const auto& [stage, text] : submission_.done) {
       const NamedJob& job = named_.at(text);
       const std::string doing = fmt::format("{} chain '{}': stage '{}' is to be done by {}, ",
@@ -107,11 +108,12 @@ class Filler {
                                   : named_.at(std::string(source.name));
   }
 
-  std::optional<Error> fill_after(v1::JobSpec& spec) {
-    auto& after = *spec.mutable_schedule()->mutable_after();
+  std::optional<Error> fill_after(JobToSubmit& submitted) {
+    const v1::JobSpec& spec = submitted.spec;
+    auto& after = *submitted.resolved.mutable_after();
     std::map<JobId, std::pair<int, std::string>> seen;
-    for (int i = 0; i < after.size(); ++i) {
-      const std::string text = after[i];
+    for (int i = 0; i < spec.schedule().after_size(); ++i) {
+      const std::string& text = spec.schedule().after(i);
       const spec::Source source = spec::source_of(text);
       const NamedJob& job = source.kind == "stage" ? job_of(source) : named_.at(text);
       const auto [same, fresh] = seen.emplace(job.id, std::pair(i, text));
@@ -122,7 +124,7 @@ class Filler {
                         i, shown(text), same->second.first, shown(same->second.second),
                         job.id.str())};
       }
-      after[i] = job.id.str();
+      *after.Add() = job.id.str();
       keep_end(job);
     }
     const auto add = [&](std::string_view from) {
@@ -135,7 +137,6 @@ class Filler {
     };
     add(spec.start().from());
     for (const v1::InputSpec& input : spec.inputs()) add(input.from());
-    if (after.empty()) spec.clear_schedule();
     return std::nullopt;
   }
 
@@ -143,10 +144,11 @@ class Filler {
     if (job.archived) result_.archived[job.id] = {.name = job.name, .phase = job.phase};
   }
 
-  void fill_stage(v1::JobSpec& spec) {
-    if (!spec.has_stage()) return;
-    spec.mutable_stage()->set_chain(submission_.ids.front().str());
-    for (v1::StageDir& dir : *spec.mutable_stage()->mutable_dirs()) {
+  void fill_stage(JobToSubmit& submitted) {
+    if (!submitted.spec.has_stage()) return;
+    v1::ResolvedStage& stage = *submitted.resolved.mutable_stage();
+    stage.set_chain(submission_.ids.front().str());
+    for (v1::StageDir& dir : *stage.mutable_dirs()) {
       const NamedJob& job = stages_.at(dir.stage()).job;
       dir.set_job(job.id.str());
       dir.set_out(job.out);
@@ -161,14 +163,15 @@ class Filler {
     return source.below.empty() ? job.checkpoints : fmt::format("{}/{}", job.out, source.below);
   }
 
-  std::optional<Error> fill_start(v1::JobSpec& spec) {
-    v1::StartSpec& start = *spec.mutable_start();
-    start.set_dir(place_of(start.from()));
+  std::optional<Error> fill_start(JobToSubmit& submitted) {
+    const v1::JobSpec& spec = submitted.spec;
+    v1::ResolvedStart& start = *submitted.resolved.mutable_start();
+    start.set_dir(place_of(spec.start().from()));
     if (!engine::starts_from_job(spec)) {
-      if (start.has_step()) start.mutable_point()->set_step(start.step());
+      if (spec.start().has_step()) start.mutable_point()->set_step(spec.start().step());
       return std::nullopt;
     }
-    const spec::Source source = spec::source_of(start.from());
+    const spec::Source source = spec::source_of(spec.start().from());
     const NamedJob& job = job_of(source);
     const std::string& layout = spec.checkpoint().layout();
     if (family(job.layout) != family(layout) || layout == "none") {
@@ -179,7 +182,7 @@ class Filler {
                                job_text(job), job.layout, layout)};
     }
     if (source.kind == "stage" && stages_.at(std::string(source.name)).pending) return std::nullopt;
-    auto point = pick_checkpoint(start, job);
+    auto point = pick_checkpoint(spec.start(), job);
     if (!point) return std::move(point.error());
     if (!*point) return std::nullopt;
     *start.mutable_point() = std::move(**point);
@@ -271,10 +274,11 @@ Result<std::optional<v1::StartPoint>> pick_checkpoint(const v1::StartSpec& start
 std::vector<WantedJob> wanted_jobs(const Submission& submission) {
   std::vector<WantedJob> wanted;
   for (const auto& [stage, job] : submission.done)
-    wanted.push_back({.text = job,
-                      .place = fmt::format("{} chain '{}': stage '{}' is done", submission.doing,
-                                           submission.jobs.front().stage().chain_name(), stage)});
-  for (const v1::JobSpec& spec : submission.jobs) {
+    wanted.push_back(
+        {.text = job,
+         .place = fmt::format("{} chain '{}': stage '{}' is done", submission.doing,
+                              submission.jobs.front().spec.stage().chain_name(), stage)});
+  for (const auto& [spec, resolved] : submission.jobs) {
     const std::string doing = doing_of(submission.doing, spec);
     for (int i = 0; i < spec.schedule().after_size(); ++i) {
       const std::string& text = spec.schedule().after(i);

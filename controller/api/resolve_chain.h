@@ -1,14 +1,14 @@
-// Replaces the names in a submission: jobs and stages become ids, places become paths, and
-// spec.start becomes a checkpoint. The functions own nothing. resolve() runs on the shell's strand,
-// and on the archive's thread for archived jobs.
+// Works out the resolved spec of each job of a submission: jobs and stages become ids, places become
+// paths, and spec.start becomes a checkpoint. The functions own nothing. resolve() runs on the
+// shell's strand, and on the archive's thread for archived jobs.
 //
 // A chain and a single job are handled in the same way, and so are SubmitJob and PlanJob. The
 // result is stored; nothing is looked up later.
 //
-//   schedule.after "stage:S", names, beginnings of ids -> ids; the stages that start and inputs
-//                  name are added
+//   after          schedule.after's "stage:S", names, beginnings of ids -> ids; the stages that
+//                  start and inputs name are added
 //   stage          chain, and dirs of the stages before it -> ids and ${out}
-//   inputs[].path  below the ${out} of a job or stage, or the path itself
+//   inputs         below the ${out} of a job or stage, or the path itself
 //   start.dir      "job:J", "stage:S": that job's directory of checkpoints; else the directory
 //                  itself
 //   start.point    the checkpoint, as far as the submission can know it: if it comes from a stage
@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/api/complete_spec.h"
 #include "controller/api/edge.h"
 #include "controller/api/named_job.h"
 #include "muster/v1/spec.pb.h"
@@ -29,21 +30,19 @@
 namespace muster::controller {
 
 struct Submission {
-  std::string doing;  // "submitting", "planning"
-  // Complete. The jobs of a chain are in order, each with the names of the stages before it in
-  // stage.dirs.
-  std::vector<v1::JobSpec> jobs;
-  std::vector<JobId> ids;  // parallel to `jobs`: the ids that they get
+  std::string doing;              // "submitting", "planning"
+  std::vector<JobToSubmit> jobs;  // of a chain: in order
+  std::vector<JobId> ids;         // parallel to `jobs`: the ids that they get
   // Stages that are not submitted -> the job that replaces each.
   std::map<std::string, std::string> done;
 };
 struct Resolved {
-  std::vector<v1::JobSpec> jobs;
-  // The jobs of schedule.after that are not in the ledger's jobs: how they ended.
+  std::vector<JobToSubmit> jobs;
+  // The jobs of resolved.after that are not in the ledger's jobs: how they ended.
   std::map<JobId, core::ArchivedEnd> archived;
 };
 
-// Nothing in it has to be looked up or filled in.
+// Nothing in it has to be looked up: its resolved spec is whole already.
 bool is_plain(const v1::JobSpec& spec);
 
 // Strand only. `done` is called once: at once, or on the archive's thread. decide() judges the

@@ -68,14 +68,15 @@ class Folder {
     job.id = event.job;
     job.request_id = event.request_id;
     job.spec = event.spec;
+    job.resolved = event.resolved;
     job.spec_hash = event.spec_hash;
     job.own_table = read_own_table(event.spec);
-    job.start = known_start(event.spec);
+    job.start = known_start(event.resolved);
     job.submitted_at = at_;
     job.last_index = index_;
     if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;
     ledger_.live_names[event.spec.name()] = event.job;
-    join_chain(ledger_, event.job, JobId(event.spec.stage().chain()),
+    join_chain(ledger_, event.job, JobId(event.resolved.stage().chain()),
                event.spec.stage().chain_name());
     const auto [place, inserted] = ledger_.jobs.emplace(event.job, std::move(job));
     MUSTER_ASSERT(inserted, "a job id was used twice");

@@ -14,17 +14,14 @@ namespace muster::core {
 
 namespace {
 
-// One job of a submission.
-struct Submitted {
-  const JobId& job;
-  const v1::JobSpec& spec;
-  const std::string& spec_hash;
-};
-
 std::vector<Submitted> all_of(const SubmitJob& input) {
-  std::vector<Submitted> all{{.job = input.job, .spec = input.spec, .spec_hash = input.spec_hash}};
+  std::vector<Submitted> all{{.job = input.job,
+                              .spec = input.spec,
+                              .resolved = input.resolved,
+                              .spec_hash = input.spec_hash}};
   for (const ChainedJob& one : input.behind)
-    all.push_back({.job = one.job, .spec = one.spec, .spec_hash = one.spec_hash});
+    all.push_back(
+        {.job = one.job, .spec = one.spec, .resolved = one.resolved, .spec_hash = one.spec_hash});
   return all;
 }
 
@@ -120,6 +117,7 @@ std::optional<Error> refuse_place(const Deciding& in, const Submitted& one) {
   JobRecord job;
   job.id = one.job;
   job.spec = one.spec;
+  job.resolved = one.resolved;
   PlaceResult placed = place(in.ledger, in.presence, job, in.now, in.limits);
   if (!placed.never) return std::nullopt;
   return Error{ErrorCode::Unsatisfiable, std::move(placed.why)};
@@ -190,11 +188,11 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
   std::set<JobId> siblings;
   for (const Submitted& one : all) {
     const std::string doing = doing_of(one.spec);
-    if (auto refused = refuse_predecessors(in.ledger, input.archived, one.spec, siblings))
+    if (auto refused = refuse_predecessors(in.ledger, input.archived, one.resolved, siblings))
       return refuse(refused->code, doing + refused->message);
-    if (auto refused = refuse_start(one.spec))
+    if (auto refused = refuse_start(one.spec, one.resolved))
       return refuse(refused->code, doing + refused->message);
-    auto already = succeeded_already(in.ledger, input.archived, one.job, one.spec);
+    auto already = succeeded_already(in.ledger, input.archived, one);
     if (!already) return refuse(already.error().code, doing + already.error().message);
     if (auto refused = refuse_place(in, one))
       return refuse(refused->code, doing + refused->message);
@@ -202,6 +200,7 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
         JobSubmitted{.job = one.job,
                      .request_id = siblings.empty() ? input.request_id : RequestId(),
                      .spec = one.spec,
+                     .resolved = one.resolved,
                      .spec_hash = one.spec_hash});
     succeeded.insert(succeeded.end(), already->begin(), already->end());
     siblings.insert(one.job);

@@ -292,7 +292,7 @@ Decision decide_one(const Deciding& in, const ProposeArchive& input) {
                             .request_id = job.request_id,
                             .outcome = outcome,
                             .ended_at = *job.ended_at,
-                            .chain = JobId(job.spec.stage().chain()),
+                            .chain = JobId(job.resolved.stage().chain()),
                             .chain_name = job.spec.stage().chain_name(),
                             .saved = saved_by(job)});
 }

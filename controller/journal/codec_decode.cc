@@ -173,6 +173,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       return core::JobSubmitted{.job = JobId(from.job()),
                                 .request_id = RequestId(from.request_id()),
                                 .spec = from.spec(),
+                                .resolved = from.resolved(),
                                 .spec_hash = from.spec_hash()};
     }
     case pb::Record::kCancelRequested: {

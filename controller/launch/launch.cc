@@ -40,7 +40,7 @@ void add_ports(v1::NodeLaunch& launch, const core::PlacedNode& placed, std::uint
 // From a checkpoint of the job's own, from the checkpoint that spec.start names, or from nothing.
 void go_on_from(engine::LaunchRequest& request, const std::optional<core::ResumePoint>& point) {
   const v1::JobSpec& spec = *request.spec;
-  const v1::StartSpec& start = spec.start();
+  const v1::ResolvedStart& start = request.resolved->start();
   const bool weights = engine::starts_as_weights(spec);
   if (!point) {
     if (weights && !engine::starts_from_job(spec)) request.start_dir = start.dir();
@@ -74,7 +74,7 @@ std::vector<engine::ShardOwner> nodes_of(const core::OwnedShards& owned) {
 void find_holders(engine::LaunchRequest& request, const core::JobRecord& job,
                   const core::AttemptRecord& attempt) {
   if (!core::fetches_files(job.spec)) return;
-  for (const v1::StageDir& stage : job.spec.stage().dirs()) {
+  for (const v1::StageDir& stage : job.resolved.stage().dirs()) {
     const auto owned = job.owned.find(JobId(stage.job()));
     if (owned != job.owned.end())
       request.stage_owners[stage.stage()] = {.attempt = owned->second.attempt.value,
@@ -86,7 +86,7 @@ void find_holders(engine::LaunchRequest& request, const core::JobRecord& job,
       request.resume_owners = nodes_of(core::owned_shards(job, *writer));
     return;
   }
-  for (const v1::ShardHolder& one : job.spec.start().point().holders())
+  for (const v1::ShardHolder& one : job.resolved.start().point().holders())
     request.resume_owners.push_back(
         {.node = one.node(), .ranks = {.first = one.first_rank(), .count = one.ranks()}});
   constexpr std::string_view kStage = "stage:";
@@ -99,13 +99,15 @@ void find_holders(engine::LaunchRequest& request, const core::JobRecord& job,
 
 }  // namespace
 
-engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, AttemptNo attempt,
+engine::LaunchRequest launch_request(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved,
+                                     const JobId& job, AttemptNo attempt,
                                      std::span<const core::PlacedNode> nodes,
                                      std::uint16_t master_port,
                                      const std::optional<core::ResumePoint>& resume,
                                      const core::Ledger& ledger, const std::string& cluster_out) {
   engine::LaunchRequest request;
   request.spec = &spec;
+  request.resolved = &resolved;
   request.job_id = job.str();
   request.attempt = attempt.value;
   request.nodes.reserve(nodes.size());
@@ -126,8 +128,8 @@ engine::LaunchRequest launch_request(const core::JobRecord& job, const core::Att
   nodes.reserve(attempt.parts.size());
   for (const core::NodePart& part : attempt.parts) nodes.push_back(part.placed);
   engine::LaunchRequest request =
-      launch_request(job.spec, job.id, attempt.number, nodes, attempt.master_port, attempt.resume,
-                     ledger, cluster_out);
+      launch_request(job.spec, job.resolved, job.id, attempt.number, nodes, attempt.master_port,
+                     attempt.resume, ledger, cluster_out);
   find_holders(request, job, attempt);
   for (const core::SavedBefore& one : attempt.saved)
     request.saved.push_back(
@@ -155,6 +157,7 @@ Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::Attem
                                    engine::LaunchRequest& request, std::size_t part) {
   const core::PlacedNode& placed = attempt.parts[part].placed;
   request.spec = &job.spec;
+  request.resolved = &job.resolved;
   request.only = engine::RankRange{.first = placed.first_rank.value, .count = placed.rank_count};
   const auto plan = plan_attempt(attempt.table_sha256, request);
   if (!plan) return fail(plan.error());

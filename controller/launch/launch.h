@@ -15,9 +15,10 @@
 
 namespace muster::controller {
 
-// `request.spec` points at `spec`. `cluster_out`: the parent directory for outputs of jobs that
+// `request` points at `spec` and `resolved`. `cluster_out`: the parent directory for outputs of jobs that
 // name no directory.
-engine::LaunchRequest launch_request(const v1::JobSpec& spec, const JobId& job, AttemptNo attempt,
+engine::LaunchRequest launch_request(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved,
+                                     const JobId& job, AttemptNo attempt,
                                      std::span<const core::PlacedNode> nodes,
                                      std::uint16_t master_port,
                                      const std::optional<core::ResumePoint>& resume,
@@ -32,7 +33,7 @@ Result<engine::LaunchPlan> plan_attempt(const std::string& table_sha256,
                                         engine::LaunchRequest& request);
 
 // The part attempt.parts[part]; only its ranks are planned. `request` is the attempt's
-// launch_request(), made once for all parts; this function sets its spec, ranks and table. Errors:
+// launch_request(), made once for all parts; this function sets its spec, resolved spec, ranks and table. Errors:
 // as in plan_attempt(); a part that is too large to be sent.
 Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::AttemptRecord& attempt,
                                    engine::LaunchRequest& request, std::size_t part);

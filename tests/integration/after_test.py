@@ -35,8 +35,8 @@ class After(unittest.TestCase):
                 self.behind(cluster, "two", "one", "--steps", 3, "--trace", second.path)
             )
             three = cluster.submit(self.behind(cluster, "three", [two[:12], "one"], "--steps", 3))
-            self.assertEqual(cluster.show(two)["spec"]["schedule"]["after"], [one])
-            self.assertEqual(cluster.show(three)["spec"]["schedule"]["after"], [two, one])
+            self.assertEqual(cluster.show(two)["resolved"]["after"], [one])
+            self.assertEqual(cluster.show(three)["resolved"]["after"], [two, one])
             first.wait(one, 3)
             self.assertIn(
                 f"waits for job 'one' ({one}), which is running, step ", self.why(cluster, two)

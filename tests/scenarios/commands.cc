@@ -183,7 +183,8 @@ void intruder(World& world, const Command& command) {
 
 // start=J names that job's newest whole checkpoint, as a client that submits would find it.
 // start=DIR start_step= names a checkpoint that no job wrote.
-void set_start(const World& world, const Command& command, v1::JobSpec& spec) {
+void set_start(const World& world, const Command& command, v1::JobSpec& spec,
+               v1::ResolvedSpec& resolved) {
   const std::string from = command.option("start");
   if (from.empty()) return;
   v1::StartSpec& start = *spec.mutable_start();
@@ -198,55 +199,56 @@ void set_start(const World& world, const Command& command, v1::JobSpec& spec) {
   }
   if (from.starts_with("/")) {
     start.set_from(from);
-    start.set_dir(from);
-    start.mutable_point()->set_step(std::stol(command.option("start_step")));
-    start.mutable_point()->set_path(from + "/iter_" + command.option("start_step"));
+    v1::StartPoint& point = *resolved.mutable_start()->mutable_point();
+    point.set_step(std::stol(command.option("start_step")));
+    point.set_path(from + "/iter_" + command.option("start_step"));
     return;
   }
   start.set_from("job:" + from);
   for (const core::CheckpointRecord& known : job_named(world, from).checkpoints) {
-    if (known.quarantined || known.step < start.point().step()) continue;
-    start.mutable_point()->set_attempt(known.attempt.value);
-    start.mutable_point()->set_step(known.step);
-    start.mutable_point()->set_path(known.path);
+    if (known.quarantined || known.step < resolved.start().point().step()) continue;
+    v1::StartPoint& point = *resolved.mutable_start()->mutable_point();
+    point.set_attempt(known.attempt.value);
+    point.set_step(known.step);
+    point.set_path(known.path);
   }
 }
 
 void stage(World& world, const Command& command) {
-  v1::JobSpec spec = spec_of(command);
-  set_start(world, command, spec);
-  for (const std::string& name : list_of(command.option("after")))
-    spec.mutable_schedule()->add_after(name);
-  world.stages.push_back(std::move(spec));
+  core::ChainedJob& added = world.stages.emplace_back(
+      core::ChainedJob{.job = {}, .spec = spec_of(command), .resolved = {}, .spec_hash = "hash"});
+  set_start(world, command, added.spec, added.resolved);
+  for (const std::string& name : list_of(command.option("after"))) added.resolved.add_after(name);
 }
 
 // Submits the stages that were given before, in order, as a chain: "stage:S" becomes the id of that
 // stage.
 void submit_chain(World& world, const Command& command) {
-  std::vector<v1::JobSpec> specs = std::exchange(world.stages, {});
+  std::vector<core::ChainedJob> stages = std::exchange(world.stages, {});
   core::SubmitJob input{.request_id = RequestId(command.option("request"))};
   std::map<std::string, std::string> ids;
   // j1, j1b, j1c: the ids increase.
   const std::string first = fmt::format("j{}", world.next_job);
-  for (std::size_t at = 0; at < specs.size(); ++at)
-    ids[specs[at].name()] =
+  for (std::size_t at = 0; at < stages.size(); ++at)
+    ids[stages[at].spec.name()] =
         at == 0 ? first : fmt::format("{}{}", first, static_cast<char>('a' + at));
-  for (std::size_t at = 0; at < specs.size(); ++at) {
-    v1::JobSpec& spec = specs[at];
+  for (std::size_t at = 0; at < stages.size(); ++at) {
+    core::ChainedJob& one = stages[at];
+    v1::JobSpec& spec = one.spec;
     v1::StageSpec& of = *spec.mutable_stage();
-    of.set_chain(first);
+    one.resolved.mutable_stage()->set_chain(first);
     of.set_chain_name(command.word(0));
     of.set_name(spec.name());
     of.set_number(static_cast<std::uint32_t>(at + 1));
-    of.set_count(static_cast<std::uint32_t>(specs.size()));
+    of.set_count(static_cast<std::uint32_t>(stages.size()));
     for (const auto& [other, id] : ids) {
-      v1::StageDir& dir = *of.add_dirs();
+      v1::StageDir& dir = *one.resolved.mutable_stage()->add_dirs();
       dir.set_stage(other);
       dir.set_job(id);
     }
-    const JobId id(ids.at(spec.name()));
+    one.job = JobId(ids.at(spec.name()));
     spec.set_name(command.word(0) + "." + spec.name());
-    for (std::string& name : *spec.mutable_schedule()->mutable_after()) {
+    for (std::string& name : *one.resolved.mutable_after()) {
       if (name.starts_with("stage:")) {
         name = ids.at(name.substr(6));
       } else if (world.jobs.contains(name)) {
@@ -254,10 +256,11 @@ void submit_chain(World& world, const Command& command) {
       }
     }
     if (at == 0) {
-      input.job = id;
-      input.spec = spec;
+      input.job = one.job;
+      input.spec = std::move(one.spec);
+      input.resolved = std::move(one.resolved);
     } else {
-      input.behind.push_back({.job = id, .spec = spec, .spec_hash = "hash"});
+      input.behind.push_back(std::move(one));
     }
   }
   const core::Answer answer = world.put(input);
@@ -273,13 +276,13 @@ void submit(World& world, const Command& command) {
   core::SubmitJob input{.job = id,
                         .request_id = RequestId(command.option("request")),
                         .spec = spec_of(command),
+                        .resolved = {},
                         .spec_hash = "hash"};
   for (const std::string& name : list_of(command.option("after"))) {
     const auto known = world.jobs.find(name);
-    input.spec.mutable_schedule()->add_after(known == world.jobs.end() ? name
-                                                                       : known->second.str());
+    input.resolved.add_after(known == world.jobs.end() ? name : known->second.str());
   }
-  set_start(world, command, input.spec);
+  set_start(world, command, input.spec, input.resolved);
   const core::Answer answer = world.put(input);
   if (answer.repeated)
     world.say(fmt::format("  the same request as before: {}", answer.job->str()));

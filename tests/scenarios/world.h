@@ -50,8 +50,8 @@ class World : private core::TurnWatcher {
   [[nodiscard]] Now now() const { return now_; }
   core::Limits limits;
   std::map<std::string, Agent> agents;
-  std::map<std::string, JobId> jobs;  // the latest of each name
-  std::vector<v1::JobSpec> stages;    // of the chain that will be submitted
+  std::map<std::string, JobId> jobs;     // the latest of each name
+  std::vector<core::ChainedJob> stages;  // of the chain that will be submitted
   std::uint32_t next_job = 1;
 
  private:

@@ -95,9 +95,9 @@ void Book::take(const std::vector<core::Event>& events, Time now) {
       Submission& submission = submissions[it->job];
       submission.name = it->spec.name();
       submission.after.clear();
-      for (const std::string& id : it->spec.schedule().after()) submission.after.emplace_back(id);
+      for (const std::string& id : it->resolved.after()) submission.after.emplace_back(id);
       if (it->spec.has_stage()) {
-        Chain& chain = chains[JobId(it->spec.stage().chain())];
+        Chain& chain = chains[JobId(it->resolved.stage().chain())];
         chain.jobs.insert(it->job);
         chain.count = it->spec.stage().count();
       }

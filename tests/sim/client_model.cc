@@ -86,21 +86,24 @@ std::vector<const JobPlan*> ClientModel::behind(const JobPlan& first) const {
 core::SubmitJob ClientModel::submission(const JobPlan& plan) {
   const JobId first = id_of(next_id_);
   next_id_ += plan.count;
-  core::SubmitJob input{
-      .job = first, .request_id = request_of(plan.name), .spec = plan.spec, .spec_hash = "0"};
+  core::SubmitJob input{.job = first,
+                        .request_id = request_of(plan.name),
+                        .spec = plan.spec,
+                        .resolved = {},
+                        .spec_hash = "0"};
   for (const std::string& before : plan.after)
-    input.spec.mutable_schedule()->add_after(requests_.at(before).job->str());
+    input.resolved.add_after(requests_.at(before).job->str());
   if (plan.chain.empty()) return input;
-  const auto fill = [&](v1::JobSpec& spec, const JobPlan& stage) {
+  const auto fill = [&](v1::JobSpec& spec, v1::ResolvedSpec& resolved, const JobPlan& stage) {
+    resolved.mutable_stage()->set_chain(first.str());
     v1::StageSpec& to = *spec.mutable_stage();
-    to.set_chain(first.str());
     to.set_chain_name(plan.chain);
     to.set_name(stage.stage);
     to.set_number(stage.number);
     to.set_count(stage.count);
     for (std::uint32_t place = 0; place < plan.count; ++place) {
       const JobPlan& other = *(&plan + place);
-      v1::StageDir& dir = *to.add_dirs();
+      v1::StageDir& dir = *resolved.mutable_stage()->add_dirs();
       dir.set_stage(other.stage);
       dir.set_job(id_behind(first, place).str());
       dir.set_out(other.spec.output_dir());
@@ -108,14 +111,16 @@ core::SubmitJob ClientModel::submission(const JobPlan& plan) {
     }
     if (!stage.starts_from.empty()) spec.mutable_start()->set_as(stage.as);
   };
-  fill(input.spec, plan);
+  fill(input.spec, input.resolved, plan);
   for (const JobPlan* stage : behind(plan)) {
-    core::ChainedJob& one = input.behind.emplace_back(core::ChainedJob{
-        .job = id_behind(first, stage->number - 1), .spec = stage->spec, .spec_hash = "0"});
-    fill(one.spec, *stage);
+    core::ChainedJob& one =
+        input.behind.emplace_back(core::ChainedJob{.job = id_behind(first, stage->number - 1),
+                                                   .spec = stage->spec,
+                                                   .resolved = {},
+                                                   .spec_hash = "0"});
+    fill(one.spec, one.resolved, *stage);
     for (const std::string& before : stage->after)
-      one.spec.mutable_schedule()->add_after(
-          id_behind(first, world_.scenario.plan(before).number - 1).str());
+      one.resolved.add_after(id_behind(first, world_.scenario.plan(before).number - 1).str());
   }
   return input;
 }

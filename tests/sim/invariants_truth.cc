@@ -218,7 +218,7 @@ class OutcomesAreTrue : public Invariant {
     if (job.phase != core::JobPhase::Queued ||
         job.spec.start().as() == v1::START_AS_RESUME_OR_SCRATCH)
       return false;
-    return std::ranges::any_of(job.spec.stage().dirs(), [&](const v1::StageDir& dir) {
+    return std::ranges::any_of(job.resolved.stage().dirs(), [&](const v1::StageDir& dir) {
       const auto stage = before.jobs.find(JobId(dir.job()));
       return job.spec.start().from() == "stage:" + dir.stage() && stage != before.jobs.end() &&
              stage->second.phase == core::JobPhase::Succeeded &&
@@ -230,7 +230,7 @@ class OutcomesAreTrue : public Invariant {
   // The job waits for a job that has ended without success.
   static bool behind_a_lost_one(const core::JobRecord& job, const core::Ledger& before) {
     return job.phase == core::JobPhase::Queued &&
-           std::ranges::any_of(job.spec.schedule().after(), [&](const std::string& id) {
+           std::ranges::any_of(job.resolved.after(), [&](const std::string& id) {
              const auto other = before.jobs.find(JobId(id));
              return other != before.jobs.end() && core::is_final(other->second.phase) &&
                     other->second.phase != core::JobPhase::Succeeded;
@@ -348,7 +348,7 @@ class StartsWhereItShould : public Invariant {
   }
 
   static JobId stage_of(const core::JobRecord& job, const JobPlan& plan) {
-    for (const v1::StageDir& dir : job.spec.stage().dirs()) {
+    for (const v1::StageDir& dir : job.resolved.stage().dirs()) {
       if (plan.chain + "." + dir.stage() == plan.starts_from) return JobId(dir.job());
     }
     return {};

@@ -61,6 +61,7 @@ enum class Mutant {
   PastTheInbox,           // deadlines are judged although items are left over
   SigtermBeforeWrite,     // a worker stops its ranks before it has recorded that it was asked to
   SweepBeforeScan,        // a sweep is reported before what was saved last is searched for
+  PortEarly,              // a port is free again although rank 0's node is not swept
 };
 
 struct MutantRow {
@@ -129,6 +130,7 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::PastTheInbox, "past-the-inbox", "broken-for-a-cause"},
     MutantRow{Mutant::SigtermBeforeWrite, "sigterm-before-write", "exits-are-true"},
     MutantRow{Mutant::SweepBeforeScan, "sweep-before-scan", "goes-on-from-the-newest"},
+    MutantRow{Mutant::PortEarly, "port-early", "port-exclusive"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {

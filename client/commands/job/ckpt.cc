@@ -152,8 +152,10 @@ Result<v1::Job> ended(const Session& session, Interrupt& interrupt, const std::s
 
 Result<int> make_whole(const Context& context, const ExportOptions& options,
                        const ResumeSource& source, const Session& session, Interrupt& interrupt) {
-  engine::ResumeAsk wanted{
-      .before = &source.job.spec(), .job_id = source.job.id(), .checkpoint = source.checkpoint};
+  engine::ResumeAsk wanted{.before = &source.job.spec(),
+                           .resolved = &source.job.resolved(),
+                           .job_id = source.job.id(),
+                           .checkpoint = source.checkpoint};
   auto name = next_name(session, source.job.spec(), "whole");
   if (!name) return fail(std::move(name.error()));
   wanted.name = *name;
@@ -167,10 +169,11 @@ Result<int> make_whole(const Context& context, const ExportOptions& options,
       options.dir.empty()
           ? ""
           : std::filesystem::absolute(options.dir, ignored).lexically_normal().string();
-  auto spec = engine::plan_whole(
+  auto planned = engine::plan_whole(
       wanted, dir.empty() ? file : fmt::format("{}{}{}", dir, dir.ends_with('/') ? "" : "/", file));
-  if (!spec) return fail(std::move(spec.error()));
-  const auto submitted = submit_once(session, std::move(*spec), interrupt);
+  if (!planned) return fail(std::move(planned.error()));
+  const auto submitted =
+      submit_once(session, std::move(planned->jobs.front()), planned->fetches, interrupt);
   if (!submitted) return fail(submitted.error());
   fmt::print(stderr, "{}\n",
              context.err.paint(

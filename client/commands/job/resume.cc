@@ -59,19 +59,20 @@ Result<void> check_set(const ResumeOptions& options, const v1::JobSpec& before) 
   return {};
 }
 
-Result<std::vector<v1::JobSpec>> specs_of(const Context& context, const Session& session,
-                                          const ResumeOptions& options) {
+Result<engine::ResumeJobs> jobs_of(const Context& context, const Session& session,
+                                   const ResumeOptions& options) {
   auto source = resume_source(session, "resuming", options.job, options.from);
   if (!source) return fail(std::move(source.error()));
   if (auto over = check_over(source->job); !over) return fail(std::move(over.error()));
   if (auto there = check_checkpoint(*source); !there) return fail(std::move(there.error()));
   const v1::JobSpec& before = source->job.spec();
   engine::ResumeAsk ask{.before = &before,
+                        .resolved = &source->job.resolved(),
                         .job_id = source->job.id(),
                         .checkpoint = source->checkpoint,
                         .after = before,
                         .cut_again = options.reshard};
-  engine::leave_chain(ask.after);
+  engine::leave_chain(ask.after, *ask.resolved);
   if (auto sound = check_set(options, before); !sound) return fail(std::move(sound.error()));
   SpecOptions over = options.spec;
   if (options.nodes > 0) over.set.push_back(fmt::format("resources.nodes={}", options.nodes));
@@ -88,35 +89,36 @@ Result<std::vector<v1::JobSpec>> specs_of(const Context& context, const Session&
   auto type = transform_type(session);
   if (!type) return fail(std::move(type.error()));
   ask.transform_type = *type;
-  auto specs = engine::plan_resume(ask);
-  if (!specs) return specs;
+  auto planned = engine::plan_resume(ask);
+  if (!planned) return planned;
+  const std::vector<v1::JobSpec>& jobs = planned->jobs;
   if (source->quarantined) print_quarantined(context, *source);
   std::string what = fmt::format("'{}' goes on from step {} of job '{}' ({})", ask.name,
                                  ask.checkpoint.step, before.name(), ask.job_id);
-  if (specs->size() > 1) {
+  if (jobs.size() > 1) {
     std::vector<std::string> stages;
-    for (const v1::JobSpec& spec : *specs) stages.push_back(spec.stage().name());
+    for (const v1::JobSpec& spec : jobs) stages.push_back(spec.stage().name());
     what += fmt::format(", cut for the new size first: {}", fmt::join(stages, ", "));
   }
   fmt::print(stderr, "{}\n",
              context.err.paint(render::Tint::Dim, render::printable("muster: " + what)));
-  if (const std::string& dir = specs->back().checkpoint().dir(); dir != before.checkpoint().dir())
+  if (const std::string& dir = jobs.back().checkpoint().dir(); dir != before.checkpoint().dir())
     fmt::print(stderr, "{}\n",
                context.err.paint(
                    render::Tint::Dim,
                    render::printable(fmt::format("muster: its checkpoints go below '{}'", dir))));
-  return specs;
+  return planned;
 }
 
 Result<int> resume(const Context& context, const ResumeOptions& options) {
   const auto session = context.connect();
   if (!session) return fail(session.error());
-  auto specs = specs_of(context, *session, options);
-  if (!specs) return fail(std::move(specs.error()));
+  auto planned = jobs_of(context, *session, options);
+  if (!planned) return fail(std::move(planned.error()));
   spec::Parsed wanted;
-  wanted.spec = specs->front();
-  if (specs->size() > 1) wanted.stages = std::move(*specs);
-  return submit(context, std::move(wanted), options.submit);
+  wanted.spec = planned->jobs.front();
+  if (planned->jobs.size() > 1) wanted.stages = std::move(planned->jobs);
+  return submit(context, std::move(wanted), options.submit, planned->fetches);
 }
 
 }  // namespace

@@ -35,26 +35,14 @@ std::string what_of(const v1::SubmitJobRequest& request) {
              : fmt::format("chain '{}'", request.stages(0).stage().chain_name());
 }
 
-// Returns what can be compared of two specs. The controller resolved names, paths and ids at the
-// first submission, so these are left out.
+// Returns what can be compared of two specs. A stage may have another key or number, because files
+// have changed, or because other stages are done by now.
 std::string comparable(v1::JobSpec spec) {
   (void)spec::complete(spec);
-  spec.clear_schedule();
   if (spec.has_stage()) {
-    v1::StageSpec stage;
-    stage.set_chain_name(spec.stage().chain_name());
-    stage.set_name(spec.stage().name());
-    stage.set_creates(spec.stage().creates());
-    *spec.mutable_stage() = std::move(stage);
-  }
-  for (v1::InputSpec& input : *spec.mutable_inputs()) {
-    if (input.from().starts_with("job:")) input.set_from("job:");
-    input.clear_path();
-  }
-  if (spec.has_start()) {
-    if (spec.start().from().starts_with("job:")) spec.mutable_start()->set_from("job:");
-    spec.mutable_start()->clear_dir();
-    spec.mutable_start()->clear_point();
+    spec.mutable_stage()->clear_key();
+    spec.mutable_stage()->clear_number();
+    spec.mutable_stage()->clear_count();
   }
   return spec::spec_hash(spec);
 }
@@ -68,10 +56,7 @@ Result<void> check_same(const Session& session, const v1::SubmitJobRequest& requ
   const auto before = ask(session, &Jobs::GetJob, which, interrupt);
   if (!before) return fail(before.error());
   const v1::JobSpec& theirs = before->job().spec();
-  // The controller also waits for a stage that this one takes from without naming it in 'after'.
-  const bool same_after =
-      ours.has_stage() || theirs.schedule().after_size() == ours.schedule().after_size();
-  if (same_after && comparable(theirs) == comparable(ours)) return {};
+  if (comparable(theirs) == comparable(ours)) return {};
   return fail(ErrorCode::Conflict,
               fmt::format("submitting {}: request id '{}' was given before, with another spec, for "
                           "job '{}' ({}); a new job wants a new id",
@@ -182,9 +167,10 @@ void warn_as_plan_does(const Context& context, const Session& session,
 }
 
 Result<int> submit_one(const Context& context, v1::JobSpec spec, const SubmitOptions& options,
-                       const std::string& request_id) {
+                       const std::string& request_id, const JobFetches& fetches) {
   v1::SubmitJobRequest request;
   *request.mutable_spec() = std::move(spec);
+  request.mutable_fetches()->Assign(fetches.begin(), fetches.end());
   request.set_request_id(request_id);
   return with_session(
       context, options, [&](const Session& session, Interrupt* interrupt) -> Result<int> {
@@ -204,7 +190,8 @@ Result<int> submit_one(const Context& context, v1::JobSpec spec, const SubmitOpt
 }
 
 Result<int> submit_chain(const Context& context, std::vector<v1::JobSpec> stages,
-                         const SubmitOptions& options, const std::string& request_id) {
+                         const SubmitOptions& options, const std::string& request_id,
+                         const JobFetches& fetches) {
   const std::string chain = stages.front().stage().chain_name();
   for (std::size_t i = 0; i < stages.size(); ++i) {
     stages[i].mutable_stage()->set_number(static_cast<std::uint32_t>(i + 1));
@@ -218,6 +205,7 @@ Result<int> submit_chain(const Context& context, std::vector<v1::JobSpec> stages
         DoneStages done;
         v1::SubmitJobRequest request;
         request.set_request_id(request_id);
+        request.mutable_fetches()->Assign(fetches.begin(), fetches.end());
         // The keys are set in any case, because later submissions need them.
         auto found = find_done_stages(session, stages, interrupt);
         if (!options.again) {
@@ -268,9 +256,10 @@ Result<int> submit_chain(const Context& context, std::vector<v1::JobSpec> stages
 }  // namespace
 
 Result<v1::SubmitJobResponse> submit_once(const Session& session, v1::JobSpec spec,
-                                          Interrupt& interrupt) {
+                                          const JobFetches& fetches, Interrupt& interrupt) {
   v1::SubmitJobRequest request;
   *request.mutable_spec() = std::move(spec);
+  request.mutable_fetches()->Assign(fetches.begin(), fetches.end());
   request.set_request_id(fresh_request_id());
   auto response = send(session, request, &interrupt);
   if (!response && interrupt.fired()) return fail(unanswered(request, interrupt));
@@ -289,13 +278,14 @@ void tell_notes(const Context& context, const spec::Parsed& wanted) {
                    context.err.paint(render::Tint::Warn, render::printable("muster: " + note)));
 }
 
-Result<int> submit(const Context& context, spec::Parsed wanted, const SubmitOptions& options) {
+Result<int> submit(const Context& context, spec::Parsed wanted, const SubmitOptions& options,
+                   const JobFetches& fetches) {
   tell_notes(context, wanted);
   const std::string request_id =
       options.request_id.empty() ? fresh_request_id() : options.request_id;
   if (wanted.stages.empty())
-    return submit_one(context, std::move(wanted.spec), options, request_id);
-  return submit_chain(context, std::move(wanted.stages), options, request_id);
+    return submit_one(context, std::move(wanted.spec), options, request_id, fetches);
+  return submit_chain(context, std::move(wanted.stages), options, request_id, fetches);
 }
 
 }  // namespace muster::client

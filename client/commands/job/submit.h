@@ -8,6 +8,7 @@
 #include "client/commands/call/context.h"
 #include "client/commands/call/interrupt.h"
 #include "common/spec/parse.h"
+#include "muster/v1/job_service.pb.h"
 
 namespace muster::client {
 
@@ -19,13 +20,16 @@ struct SubmitOptions {
   std::string timeout;
 };
 
-// Submits what a file asks for. `wanted` must have no problems.
-Result<int> submit(const Context& context, spec::Parsed wanted, const SubmitOptions& options);
+using JobFetches = std::vector<v1::JobFetches>;
+
+// Submits what a file asks for. `wanted` must have no problems. `fetches`: of muster's own chains.
+Result<int> submit(const Context& context, spec::Parsed wanted, const SubmitOptions& options,
+                   const JobFetches& fetches = {});
 
 // Submits one job without following it. It has a request id of its own: if the answer is lost, the
 // retry makes no second job.
 Result<v1::SubmitJobResponse> submit_once(const Session& session, v1::JobSpec spec,
-                                          Interrupt& interrupt);
+                                          const JobFetches& fetches, Interrupt& interrupt);
 
 // Prints the notes of spec_notes.h on stderr, a line each.
 void tell_notes(const Context& context, const spec::Parsed& wanted);

@@ -11,6 +11,7 @@
 #include "common/engine/model/engine.h"
 #include "common/engine/model/fetches.h"
 #include "common/engine/model/rows.h"
+#include "common/engine/model/start.h"
 
 namespace muster::engine {
 namespace {
@@ -111,7 +112,7 @@ void add_container(v1::NodeLaunch& launch, const LaunchRequest& request) {
     out.set_source(path);
     out.set_read_only(true);
   };
-  for (const v1::InputSpec& input : spec.inputs()) add_read(input.path());
+  for (const v1::InputSpec& input : spec.inputs()) add_read(input_path(request, input));
   // the agent mounts the targets of links
   if (request.resume_source.empty()) add_read(request.start_dir);
   std::string code = spec.code().at();

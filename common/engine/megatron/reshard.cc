@@ -152,7 +152,6 @@ void start_from(v1::JobSpec& spec, std::string from, std::int64_t step) {
 // The spec of the training itself, as a job of its own.
 v1::JobSpec training(const ResumeAsk& ask) {
   v1::JobSpec spec = ask.after;
-  leave_chain(spec);
   spec.set_name(ask.name);
   spec.clear_schedule();
   if (!spec.output_dir().empty())
@@ -217,20 +216,26 @@ v1::JobSpec transform_of(const v1::JobSpec& like, const ResumeAsk& ask, const Cu
     *resources.mutable_select() = like.resources().select();
   }
   spec.mutable_checkpoint()->set_layout(std::string(kLayout));
-  if (on_own_disks(like)) {
-    spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
-    if (!cut.source.empty()) spec.add_fetches()->set_dir(literal(cut.source));
-    if (!cut.target.empty()) {
-      v1::FetchSpec& strategy = *spec.add_fetches();
-      strategy.set_stage("strategy");
-      strategy.set_dir(cut.target);
-      strategy.set_below("strategy");
-    }
-  }
+  if (on_own_disks(like)) spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
   spec.mutable_observe()->set_grammar("none");
   spec.mutable_success()->set_file(cut.result);
   start_from(spec, "job:" + ask.job_id, ask.checkpoint.step);
   return spec;
+}
+
+// What the transform reads and other nodes have on their own disks.
+std::vector<v1::JobFetches> fetches_of(const v1::JobSpec& transform, const Cut& cut) {
+  if (!on_own_disks(transform)) return {};
+  v1::JobFetches wanted;
+  wanted.set_job_name(transform.name());
+  if (!cut.source.empty()) wanted.add_fetches()->set_dir(literal(cut.source));
+  if (!cut.target.empty()) {
+    v1::FetchSpec& strategy = *wanted.add_fetches();
+    strategy.set_stage("strategy");
+    strategy.set_dir(cut.target);
+    strategy.set_below("strategy");
+  }
+  return {wanted};
 }
 
 std::string old_strategy(const ResumeAsk& ask) {
@@ -246,7 +251,7 @@ void make_stage(v1::JobSpec& spec, const std::string& chain, const char* stage,
   if (behind != nullptr) spec.mutable_schedule()->add_after(fmt::format("stage:{}", behind));
 }
 
-std::vector<v1::JobSpec> chain_of(const ResumeAsk& ask) {
+ResumeJobs chain_of(const ResumeAsk& ask) {
   v1::JobSpec train = training(ask);
   const std::uint64_t ranks = ranks_asked(train);
   // If the checkpoints have their own shared storage, the stages also exchange their files there.
@@ -259,7 +264,8 @@ std::vector<v1::JobSpec> chain_of(const ResumeAsk& ask) {
           .target = {},
           .ranks = ranks,
           .result = apart ? fmt::format("{}.{}", dir, kResult) : kResult};
-  std::vector<v1::JobSpec> stages;
+  ResumeJobs planned;
+  std::vector<v1::JobSpec>& stages = planned.jobs;
   if (ranks > 1) {
     v1::JobSpec strategy = strategy_of(train);
     if (apart) strategy.mutable_checkpoint()->set_dir(dir + ".strategy");
@@ -272,6 +278,7 @@ std::vector<v1::JobSpec> chain_of(const ResumeAsk& ask) {
   }
   v1::JobSpec transform = transform_of(train, ask, cut);
   make_stage(transform, ask.name, "transform", ranks > 1 ? "strategy" : nullptr);
+  planned.fetches = fetches_of(transform, cut);
   stages.push_back(std::move(transform));
   start_from(train, apart ? cut.result : fmt::format("stage:transform/{}", kResult),
              ask.checkpoint.step);
@@ -282,7 +289,7 @@ std::vector<v1::JobSpec> chain_of(const ResumeAsk& ask) {
     stages[i].mutable_stage()->set_number(static_cast<std::uint32_t>(i + 1));
     stages[i].mutable_stage()->set_count(static_cast<std::uint32_t>(stages.size()));
   }
-  return stages;
+  return planned;
 }
 
 // --- refusals ------------------------------------------------------------------------------------
@@ -333,17 +340,15 @@ bool saves_parts(const v1::JobSpec& spec, const SavedCheckpoint& checkpoint) {
   return format ? format->value == "torch" : checkpoint.shards > 1;
 }
 
-void leave_chain(v1::JobSpec& spec) {
+void leave_chain(v1::JobSpec& spec, const v1::ResolvedSpec& resolved) {
   spec.clear_start();
-  spec.clear_fetches();
-  for (v1::InputSpec& input : *spec.mutable_inputs()) {
-    if (!input.path().empty()) input.set_from(input.path());
-    input.clear_path();
-  }
-  const v1::StageSpec stage = spec.stage();
+  spec.clear_schedule();
+  for (v1::InputSpec& input : *spec.mutable_inputs())
+    if (const auto path = resolved.inputs().find(input.name()); path != resolved.inputs().end())
+      input.set_from(path->second);
   spec.clear_stage();
   struct Walk {
-    const v1::StageSpec& stage;
+    const v1::ResolvedStage& stage;
     void message(google::protobuf::Message& message) const {
       using google::protobuf::FieldDescriptor;
       const auto& reflection = *message.GetReflection();
@@ -374,10 +379,10 @@ void leave_chain(v1::JobSpec& spec) {
       }
     }
   };
-  Walk{stage}.message(spec);
+  Walk{resolved.stage()}.message(spec);
 }
 
-Result<std::vector<v1::JobSpec>> plan_resume(const ResumeAsk& ask) {
+Result<ResumeJobs> plan_resume(const ResumeAsk& ask) {
   if (!ask.after.resume().enabled())
     return fail(wrong(ask, "resuming",
                       "resume is none, so that every attempt begins anew; give --set resume=auto "
@@ -393,23 +398,24 @@ Result<std::vector<v1::JobSpec>> plan_resume(const ResumeAsk& ask) {
               "--reshard is for checkpoints of MindFormers with a file a rank; leave it out"));
   if (ask.before->engine() == "megatron" || ask.before->engine() == "mindspeed-mm")
     if (auto sound = check_megatron_parts(ask); !sound) return fail(std::move(sound.error()));
-  return std::vector<v1::JobSpec>{training(ask)};
+  return ResumeJobs{.jobs = {training(ask)}, .fetches = {}};
 }
 
-Result<v1::JobSpec> plan_whole(const ResumeAsk& ask, const std::string& file) {
+Result<ResumeJobs> plan_whole(const ResumeAsk& ask, const std::string& file) {
   if (!has_ranks_files(ask))
     return fail(wrong(ask, "exporting a checkpoint of",
                       "it is not one of MindFormers' with a file a rank", ErrorCode::Unsupported));
   v1::JobSpec like = *ask.before;
-  leave_chain(like);
-  v1::JobSpec spec = transform_of(like, ask,
-                                  {.source = old_strategy(ask),
-                                   .target = {},
-                                   .ranks = 1,
-                                   .result = file.starts_with('/') ? literal(file) : file,
-                                   .file = true});
+  leave_chain(like, *ask.resolved);
+  const Cut cut{.source = old_strategy(ask),
+                .target = {},
+                .ranks = 1,
+                .result = file.starts_with('/') ? literal(file) : file,
+                .file = true};
+  v1::JobSpec spec = transform_of(like, ask, cut);
   spec.set_name(ask.name);
-  return spec;
+  auto fetches = fetches_of(spec, cut);
+  return ResumeJobs{.jobs = {std::move(spec)}, .fetches = std::move(fetches)};
 }
 
 }  // namespace muster::engine

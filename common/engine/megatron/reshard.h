@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "muster/v1/spec.pb.h"
+#include "muster/v1/job_service.pb.h"
 
 namespace muster::engine {
 
@@ -33,25 +33,32 @@ struct SavedCheckpoint {
 };
 
 struct ResumeAsk {
-  const v1::JobSpec* before = nullptr;  // complete: of the job that wrote the checkpoint
-  std::string job_id;                   // its id
+  const v1::JobSpec* before = nullptr;         // complete: of the job that wrote the checkpoint
+  const v1::ResolvedSpec* resolved = nullptr;  // of the same job
+  std::string job_id;                          // its id
   SavedCheckpoint checkpoint;
-  v1::JobSpec after;  // the same spec with the requested changes; complete
-  std::string name;   // of the new job or chain
+  // the same spec after leave_chain(), with the requested changes; complete
+  v1::JobSpec after;
+  std::string name;  // of the new job or chain
   // device type for the transform: "cpu" where a node has CPU slots; empty: the job's own type
   std::string transform_type;
   // reshard although the number of ranks is the same: the parallel configuration is different
   bool cut_again = false;
 };
 
-// Returns the specs in the order of the chain; one spec: no chain. The caller fills in defaults.
-// Errors: why the engine could not load the checkpoint, and what would help.
-Result<std::vector<v1::JobSpec>> plan_resume(const ResumeAsk& ask);
+struct ResumeJobs {
+  std::vector<v1::JobSpec> jobs;        // in the order of the chain; one: no chain
+  std::vector<v1::JobFetches> fetches;  // for the submission, with checkpoint.storage local
+};
+
+// The caller fills in the specs' defaults. Errors: why the engine could not load the checkpoint, and what would help.
+Result<ResumeJobs> plan_resume(const ResumeAsk& ask);
 
 // One job that turns the checkpoint into one whole file, `file` (absolute, or below ${out}). Only
-// these fields of the ask are used: `before`, `job_id`, `checkpoint`, `name` and `transform_type`.
+// these fields of the ask are used: `before`, `resolved`, `job_id`, `checkpoint`, `name` and
+// `transform_type`.
 // Errors: the engine's checkpoints are not of that kind.
-Result<v1::JobSpec> plan_whole(const ResumeAsk& ask, const std::string& file);
+Result<ResumeJobs> plan_whole(const ResumeAsk& ask, const std::string& file);
 
 bool is_one_rank(const v1::JobSpec& spec);
 // Whether the checkpoint is cut for one tensor x pipeline size: Megatron-LM's --ckpt-format torch,
@@ -59,9 +66,9 @@ bool is_one_rank(const v1::JobSpec& spec);
 // loaded.
 bool saves_parts(const v1::JobSpec& spec, const SavedCheckpoint& checkpoint);
 
-// Changes a spec, which may be a stage, so that it becomes a separate job that resumes. The
-// directories of its chain's other stages are written out. ${start.dir} is empty, as on an attempt
-// that resumes.
-void leave_chain(v1::JobSpec& spec);
+// Changes a spec, which may be a stage, so that it becomes a separate job that resumes and waits for
+// none. Inputs and the directories of its chain's other stages are written out as paths.
+// ${start.dir} is empty, as on an attempt that resumes.
+void leave_chain(v1::JobSpec& spec, const v1::ResolvedSpec& resolved);
 
 }  // namespace muster::engine

@@ -75,6 +75,8 @@ struct SavedBefore {
 // Everything that a launch depends on. The same request always gives the same plan.
 struct LaunchRequest {
   const v1::JobSpec* spec = nullptr;  // defaults are filled in
+  // What the controller worked out from it; nullptr: nothing.
+  const v1::ResolvedSpec* resolved = nullptr;
   std::string job_id;
   std::uint32_t attempt = 1;
   std::vector<NodeSlot> nodes;  // in rank order
@@ -104,8 +106,8 @@ struct LaunchRequest {
   // The nodes are not from a placement. What they lack for a rank table is invented and not
   // refused.
   bool imagined = false;
-  // Values that the controller sets in the spec (paths of inputs, directories of stages) may be
-  // missing. The planner then invents a value of the greatest possible length.
+  // Values of `resolved` (paths of inputs, directories of stages) may be missing. The planner then
+  // invents a value of the greatest possible length.
   bool unresolved = false;
 
   // An attempt that resumes from a checkpoint: it gets resume.args and resume.env.
@@ -280,7 +282,9 @@ inline constexpr std::string_view kPythonSystem = "/usr/bin/python3";
 // Expands templates, and builds argv and environment of every rank. Errors name the key.
 Result<LaunchPlan> plan_launch(const LaunchRequest& request);
 
-std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec);
+// `resolved`: what is known of the stages before this one; nullptr: any may be there.
+std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec,
+                                       const v1::ResolvedSpec* resolved = nullptr);
 
 // training_end.cc and save_path.cc implement the next two functions. They take a spec whose launch
 // and observe are complete.

@@ -51,7 +51,8 @@ void add_shards(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::
 }
 
 void add_dirs(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::size_t node) {
-  for (const v1::FetchSpec& wanted : request.spec->fetches()) {
+  if (request.resolved == nullptr) return;
+  for (const v1::FetchSpec& wanted : request.resolved->fetches()) {
     auto parsed = Template::parse(wanted.dir());
     auto dir = parsed ? parsed->expand(StageDirs(request), 4096) : fail(parsed.error());
     if (!dir) continue;  // the submission was checked for this

@@ -105,6 +105,13 @@ void check_start(const v1::JobSpec& spec, Problems& problems) {
     check_resume(spec, problems);
 }
 
+std::string input_path(const LaunchRequest& request, const v1::InputSpec& input) {
+  if (input.from().starts_with('/')) return input.from();
+  if (request.resolved == nullptr) return {};
+  const auto known = request.resolved->inputs().find(input.name());
+  return known == request.resolved->inputs().end() ? std::string() : known->second;
+}
+
 Result<std::string> input_value(const LaunchRequest& request, std::string_view input) {
   const auto& inputs = request.spec->inputs();
   const auto found = std::ranges::find(
@@ -117,8 +124,7 @@ Result<std::string> input_value(const LaunchRequest& request, std::string_view i
                             inputs.empty() ? ": it has none; name the files below inputs"
                                            : which_there_are(input, known, "inputs")));
   }
-  if (!found->path().empty()) return found->path();
-  if (found->from().starts_with('/')) return found->from();
+  if (const std::string path = input_path(request, *found); !path.empty()) return path;
   if (request.unresolved) return made_up(found->from());
   return fail(ErrorCode::InvalidArgument,
               fmt::format("'${{inputs.{}}}' has no value: '{}' was never looked up", input,
@@ -127,19 +133,20 @@ Result<std::string> input_value(const LaunchRequest& request, std::string_view i
 
 Result<std::string> stage_value(const LaunchRequest& request, std::string_view rest) {
   const std::string_view name = rest.substr(0, rest.rfind('.'));
-  const v1::StageSpec& stage = request.spec->stage();
   if (!request.spec->has_stage())
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("'${{stages.{}}}' names a stage, and this job is in no chain", rest));
   std::vector<std::string_view> known;
-  for (const v1::StageDir& dir : stage.dirs()) {
-    known.push_back(dir.stage());
-    if (dir.stage() != name) continue;
-    if (!dir.out().empty()) return dir.out();
-    if (request.unresolved) return made_up("");
+  if (request.resolved != nullptr && request.resolved->has_stage()) {
+    for (const v1::StageDir& dir : request.resolved->stage().dirs()) {
+      known.push_back(dir.stage());
+      if (dir.stage() != name) continue;
+      if (!dir.out().empty()) return dir.out();
+      if (request.unresolved) return made_up("");
+    }
+  } else if (request.unresolved) {
+    return made_up("");  // every stage may be an earlier one
   }
-  // Before the controller has filled in the earlier stages, every stage may be an earlier one.
-  if (request.unresolved && stage.chain().empty()) return made_up("");
   return fail(ErrorCode::InvalidArgument,
               fmt::format("'${{stages.{}}}': there is no stage '{}' before this one{}; name it in "
                           "schedule.after, or in that of one before",

@@ -33,6 +33,8 @@ inline const char* resume_word(const LaunchRequest& request, const char* engine)
 // Whether the job can begin with what start gives it, for every value that start may have.
 void check_start(const v1::JobSpec& spec, Problems& problems);
 
+// Where an input is. Empty: not known yet.
+std::string input_path(const LaunchRequest& request, const v1::InputSpec& input);
 // The values of ${inputs.X} and ${stages.S.out}; the argument is the text after the first dot.
 Result<std::string> input_value(const LaunchRequest& request, std::string_view input);
 Result<std::string> stage_value(const LaunchRequest& request, std::string_view stage);

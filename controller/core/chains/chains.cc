@@ -47,7 +47,7 @@ const JobRecord* live_stage(const Ledger& ledger, const std::string& chain_name)
 
 JobId chain_of(const Ledger& ledger, const JobId& job) {
   if (const auto found = ledger.jobs.find(job); found != ledger.jobs.end())
-    return JobId(found->second.spec.stage().chain());
+    return JobId(found->second.resolved.stage().chain());
   if (const auto stone = ledger.tombstones.find(job); stone != ledger.tombstones.end())
     return stone->second.chain;
   return {};

@@ -44,19 +44,19 @@ JobEnded ended_behind(const JobId& job, FailureClass cls, std::string reason) {
 
 // What the success of job `predecessor`, with the display name `who`, means for a job that waits
 // for it. `ended` nullptr: it is archived.
-EventBody succeeded_before(const JobId& job, const v1::JobSpec& spec, const JobId& predecessor,
-                           const std::string& who, const JobRecord* ended) {
-  PredecessorSucceeded event{.job = job, .predecessor = predecessor};
-  if (ended != nullptr && spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL &&
+EventBody succeeded_before(const Submitted& one, const JobId& predecessor, const std::string& who,
+                           const JobRecord* ended) {
+  PredecessorSucceeded event{.job = one.job, .predecessor = predecessor};
+  if (ended != nullptr && one.spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL &&
       ended->current() != nullptr)
     event.owned = owned_shards(*ended, *ended->current());
-  if (starts_behind(spec) != predecessor) return event;
-  StageStart start = start_behind(spec, who, ended);
+  if (starts_behind(one.spec, one.resolved) != predecessor) return event;
+  StageStart start = start_behind(one.spec, who, ended);
   if (start.missing.empty()) {
     event.checkpoint = std::move(start.checkpoint);
     return event;
   }
-  return JobEnded{.job = job,
+  return JobEnded{.job = one.job,
                   .outcome = Outcome::Cancelled,
                   .verdict = Verdict{.cls = FailureClass::UserError,
                                      .reason = std::move(start.missing),
@@ -104,8 +104,8 @@ class Follower {
 
   void succeed(const JobId& predecessor, const JobId& id) {
     const JobRecord& before = ledger_.jobs.at(predecessor);
-    EventBody result =
-        succeeded_before(id, ledger_.jobs.at(id).spec, predecessor, display_name(before), &before);
+    EventBody result = succeeded_before(submitted(ledger_.jobs.at(id)), predecessor,
+                                        display_name(before), &before);
     if (std::holds_alternative<JobEnded>(result)) ended_.insert(id);
     decision_.events.emplace_back(std::move(result));
   }
@@ -156,7 +156,7 @@ std::string standing_text(const Ledger& ledger, const Presence& presence, const 
 }  // namespace
 
 void await_predecessors(Ledger& ledger, JobRecord& job) {
-  for (const std::string& named : job.spec.schedule().after()) {
+  for (const std::string& named : job.resolved.after()) {
     const JobId id(named);
     job.waits_for.insert(id);
     ledger.dependents[id].insert(job.id);
@@ -211,8 +211,9 @@ std::optional<Predecessor> find_predecessor(const Ledger& ledger,
 
 std::optional<Error> refuse_predecessors(const Ledger& ledger,
                                          const std::map<JobId, ArchivedEnd>& archived,
-                                         const v1::JobSpec& spec, const std::set<JobId>& siblings) {
-  for (const std::string& named : spec.schedule().after()) {
+                                         const v1::ResolvedSpec& resolved,
+                                         const std::set<JobId>& siblings) {
+  for (const std::string& named : resolved.after()) {
     const JobId id(named);
     if (siblings.contains(id)) continue;
     const auto found = find_predecessor(ledger, archived, id);
@@ -234,16 +235,15 @@ std::optional<Error> refuse_predecessors(const Ledger& ledger,
 }
 
 Result<std::vector<PredecessorSucceeded>> succeeded_already(
-    const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const JobId& job,
-    const v1::JobSpec& spec) {
+    const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const Submitted& one) {
   std::vector<PredecessorSucceeded> all;
-  const auto& after = spec.schedule().after();
-  for (const std::string& one : std::set<std::string>(after.begin(), after.end())) {
-    const JobId id(one);
+  const auto& after = one.resolved.after();
+  for (const std::string& named : std::set<std::string>(after.begin(), after.end())) {
+    const JobId id(named);
     const auto found = find_predecessor(ledger, archived, id);
     if (!found || !is_final(found->phase)) continue;
-    const EventBody result = succeeded_before(
-        job, spec, id, display_name(id, found->name, found->chain_name), found->job);
+    const EventBody result =
+        succeeded_before(one, id, display_name(id, found->name, found->chain_name), found->job);
     if (const auto* without = std::get_if<JobEnded>(&result))
       return fail(ErrorCode::Unsatisfiable, without->verdict->reason);
     all.push_back(std::get<PredecessorSucceeded>(result));
@@ -276,7 +276,7 @@ Decision settle(const Ledger& ledger, const JobId& predecessor) {
   for (const JobId& id : waiting->second) {
     if (found && found->phase == JobPhase::Succeeded) {
       decision.events.push_back(
-          succeeded_before(id, ledger.jobs.at(id).spec, predecessor, who, found->job));
+          succeeded_before(submitted(ledger.jobs.at(id)), predecessor, who, found->job));
       continue;
     }
     const std::optional<Verdict> verdict =

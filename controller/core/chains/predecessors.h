@@ -1,8 +1,8 @@
 // Jobs that wait for others (spec.schedule.after): they are placed only after all of those have
 // succeeded. Pure.
 //
-// A job's own rows alone decide which jobs it still waits for. It waits for all jobs that its spec
-// names, except those for which a PredecessorSucceeded followed. So it does not matter if the rows
+// A job's own rows alone decide which jobs it still waits for. It waits for all jobs of its
+// resolved.after, except those for which a PredecessorSucceeded followed. So it does not matter if the rows
 // of the others are archived, or their tombstones dropped.
 //
 // The end of a job and its effect on the jobs behind it are decided in one batch (follow_ends). If
@@ -33,6 +33,17 @@ namespace muster::core {
 
 inline constexpr std::size_t kPredecessorsNamed = 6;  // in sentences for users
 
+// One job as it was submitted.
+struct Submitted {
+  const JobId& job;
+  const v1::JobSpec& spec;
+  const v1::ResolvedSpec& resolved;
+  const std::string& spec_hash;
+};
+inline Submitted submitted(const JobRecord& job) {
+  return {.job = job.id, .spec = job.spec, .resolved = job.resolved, .spec_hash = job.spec_hash};
+}
+
 // --- for apply() alone ---------------------------------------------------------------------------
 void await_predecessors(Ledger& ledger, JobRecord& job);  // at submission, before the queue
 void predecessor_succeeded(Ledger& ledger, JobRecord& job, const JobId& predecessor);
@@ -54,17 +65,16 @@ struct Predecessor {
 std::optional<Predecessor> find_predecessor(const Ledger& ledger,
                                             const std::map<JobId, ArchivedEnd>& archived,
                                             const JobId& id);
-// Why a job with this spec is refused. Nothing: it is accepted, and waits for the jobs that have
-// not succeeded. `siblings`: jobs that are submitted with it.
+// Why a job that names these jobs is refused. Nothing: it is accepted, and waits for the jobs that
+// have not succeeded. `siblings`: jobs that are submitted with it.
 std::optional<Error> refuse_predecessors(const Ledger& ledger,
                                          const std::map<JobId, ArchivedEnd>& archived,
-                                         const v1::JobSpec& spec,
+                                         const v1::ResolvedSpec& resolved,
                                          const std::set<JobId>& siblings = {});
 // For an accepted submission: the events for the jobs that it names and that have already
 // succeeded. An error: the checkpoint that the job starts with does not exist.
 Result<std::vector<PredecessorSucceeded>> succeeded_already(
-    const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const JobId& job,
-    const v1::JobSpec& spec);
+    const Ledger& ledger, const std::map<JobId, ArchivedEnd>& archived, const Submitted& one);
 
 // --- for users -----------------------------------------------------------------------------------
 // "waits for job 'prepare' (0j5...), which is running, step 30 of 100": a line for each of the

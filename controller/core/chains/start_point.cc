@@ -13,20 +13,20 @@ constexpr std::string_view kStage = "stage:";
 
 }  // namespace
 
-std::optional<ResumePoint> known_start(const v1::JobSpec& spec) {
-  if (!spec.start().has_point()) return std::nullopt;
-  const v1::StartPoint& point = spec.start().point();
+std::optional<ResumePoint> known_start(const v1::ResolvedSpec& resolved) {
+  if (!resolved.start().has_point()) return std::nullopt;
+  const v1::StartPoint& point = resolved.start().point();
   return ResumePoint{.attempt = AttemptNo(point.attempt()),
                      .step = point.step(),
                      .path = point.path(),
                      .from_start = true};
 }
 
-std::optional<JobId> starts_behind(const v1::JobSpec& spec) {
+std::optional<JobId> starts_behind(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved) {
   const std::string_view from = spec.start().from();
-  if (spec.start().has_point() || !from.starts_with(kStage)) return std::nullopt;
+  if (resolved.start().has_point() || !from.starts_with(kStage)) return std::nullopt;
   const std::string_view stage = from.substr(kStage.size());
-  for (const v1::StageDir& dir : spec.stage().dirs()) {
+  for (const v1::StageDir& dir : resolved.stage().dirs()) {
     if (dir.stage() == stage) return JobId(dir.job());
   }
   return std::nullopt;  // a path below the stage's ${out}: it is known before the stage has run
@@ -82,16 +82,16 @@ OwnedShards owned_shards(const JobRecord& job, const AttemptRecord& attempt) {
   return owned;
 }
 
-std::optional<Error> refuse_start(const v1::JobSpec& spec) {
-  if (const auto stage = starts_behind(spec)) {
-    const auto& after = spec.schedule().after();
+std::optional<Error> refuse_start(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved) {
+  if (const auto stage = starts_behind(spec, resolved)) {
+    const auto& after = resolved.after();
     if (std::ranges::find(after, stage->str()) != after.end()) return std::nullopt;
     return Error{ErrorCode::InvalidArgument,
                  fmt::format("start.from is '{}', and schedule.after does not name that stage",
                              spec.start().from())};
   }
   if (spec.start().as() != v1::START_AS_RESUME || spec.start().from().empty() ||
-      spec.start().has_point())
+      resolved.start().has_point())
     return std::nullopt;
   return Error{ErrorCode::Unsatisfiable,
                fmt::format("start.from: no whole checkpoint of '{}' is known, and start.as is "

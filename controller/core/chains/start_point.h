@@ -4,7 +4,7 @@
 // It takes the role of the job's own checkpoint until there is one (checkpoints.h). It is never
 // quarantined.
 //
-// If it comes from another job or from a directory, the submission contains it (start.point). If it
+// If it comes from another job or from a directory, the submission resolved it (ResolvedStart). If it
 // comes from a stage of the same chain ("stage:S"), it is known at the end of that stage. The
 // PredecessorSucceeded of the job that waits carries it, so that this job's own rows alone show
 // where the job starts.
@@ -19,10 +19,10 @@
 namespace muster::core {
 
 // Nothing: the spec names none, or it is known only at the end of a stage.
-std::optional<ResumePoint> known_start(const v1::JobSpec& spec);
+std::optional<ResumePoint> known_start(const v1::ResolvedSpec& resolved);
 
 // The job whose end decides the start point. Nothing: no job's end does.
-std::optional<JobId> starts_behind(const v1::JobSpec& spec);
+std::optional<JobId> starts_behind(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved);
 
 // What follows from the success of that job.
 struct StageStart {
@@ -42,6 +42,6 @@ OwnedShards owned_shards(const JobRecord& job, const AttemptRecord& attempt);
 
 // Why a job with this spec is refused: it must resume from a checkpoint, and none is named; or it
 // does not wait for the stage that decides the checkpoint. Nothing: it is accepted.
-std::optional<Error> refuse_start(const v1::JobSpec& spec);
+std::optional<Error> refuse_start(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved);
 
 }  // namespace muster::core

@@ -99,6 +99,7 @@ struct JobSubmitted {
   JobId job;
   RequestId request_id;
   v1::JobSpec spec;
+  v1::ResolvedSpec resolved;
   std::string spec_hash;
 };
 struct CancelRequested {

@@ -25,14 +25,16 @@ struct ArchivedEnd {
 struct ChainedJob {
   JobId job;
   v1::JobSpec spec;  // as in SubmitJob
+  v1::ResolvedSpec resolved;
   std::string spec_hash;
 };
 struct SubmitJob {
   JobId job;
   RequestId request_id;
-  v1::JobSpec spec;  // validated, defaults filled in; schedule.after as ids
+  v1::JobSpec spec;  // validated, defaults filled in
+  v1::ResolvedSpec resolved;
   std::string spec_hash;
-  // The jobs of schedule.after that the submitter found in the archive.
+  // The jobs of resolved.after that the submitter found in the archive.
   std::map<JobId, ArchivedEnd> archived = {};
   // The rest of the chain whose first job is `job`. A job of the chain names only jobs of the chain
   // before it. All are accepted, or none.

@@ -121,7 +121,8 @@ struct CheckpointRecord {
 struct JobRecord {
   JobId id;
   RequestId request_id;
-  v1::JobSpec spec;  // immutable
+  v1::JobSpec spec;           // immutable
+  v1::ResolvedSpec resolved;  // immutable: what the submission worked out from the spec
   std::string spec_hash;
   JobPhase phase = JobPhase::Queued;
   WallTime submitted_at{};
@@ -148,7 +149,7 @@ struct JobRecord {
   std::optional<ResumePoint> start;
   // Derived: where the files of the jobs are that it waited for (checkpoint.storage: local).
   std::map<JobId, OwnedShards> owned;
-  // Derived, while queued: the jobs of spec.schedule.after that have not succeeded yet.
+  // Derived, while queued: the jobs of resolved.after that have not succeeded yet.
   std::set<JobId> waits_for;
   std::shared_ptr<const OwnTable> own_table;  // derived: the spec's resources.rank_table, read once
 
@@ -169,7 +170,7 @@ struct Tombstone {
   RequestId request_id;
   JobPhase phase = JobPhase::Succeeded;
   WallTime ended_at{};
-  JobId chain = {};  // for a stage: spec.stage's
+  JobId chain = {};  // for a stage: resolved.stage's
   std::string chain_name = {};
   std::vector<SavedBefore> saved = {};
 };

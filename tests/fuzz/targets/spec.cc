@@ -60,22 +60,25 @@ std::vector<engine::NodeSlot> nodes_for(const v1::JobSpec& spec) {
 }
 
 // What the controller finds out about a chain's stages, and about what they take from each other.
-v1::JobSpec resolved(v1::JobSpec spec, const std::vector<v1::JobSpec>& stages) {
+v1::ResolvedSpec resolve(const v1::JobSpec& spec, const std::vector<v1::JobSpec>& stages) {
+  v1::ResolvedSpec resolved;
   for (const v1::JobSpec& stage : stages) {
-    v1::StageDir& dir = *spec.mutable_stage()->add_dirs();
+    v1::StageDir& dir = *resolved.mutable_stage()->add_dirs();
     dir.set_stage(stage.stage().name());
     dir.set_out("/shared/muster/" + stage.stage().name());
   }
-  for (v1::InputSpec& input : *spec.mutable_inputs()) input.set_path("/shared/" + input.name());
-  return spec;
+  for (const v1::InputSpec& input : spec.inputs())
+    (*resolved.mutable_inputs())[input.name()] = "/shared/" + input.name();
+  return resolved;
 }
 
-void check_plan(const v1::JobSpec& spec) {
+void check_plan(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved) {
   if (spec.resources().nodes() > 4 || spec.resources().devices() > 16 ||
       spec.resources().device_ids_size() > 16)
     return;
   for (const bool resuming : {false, true}) {
     engine::LaunchRequest request{.spec = &spec,
+                                  .resolved = &resolved,
                                   .job_id = "01j8x4a0b7c2d",
                                   .attempt = resuming ? 2U : 1U,
                                   .master_port = 29500};
@@ -150,7 +153,7 @@ void spec(std::string_view input) {
     require(problems.empty(), "a sound spec is sound for the controller",
             problems.empty() ? "" : spec::format(problems, ""));
     require(spec::spec_hash(again) == spec::spec_hash(one), "a complete spec is complete");
-    check_plan(resolved(one, parsed.stages));
+    check_plan(one, resolve(one, parsed.stages));
   }
   if (input.size() <= 64 && is_utf8(input)) check_values(input);
 }

@@ -20,7 +20,7 @@ class ChainView : public testing::Test {
     record.id = JobId(id);
     record.phase = phase;
     record.spec.set_name("llama." + stage);
-    record.spec.mutable_stage()->set_chain(chain);
+    record.resolved.mutable_stage()->set_chain(chain);
     record.spec.mutable_stage()->set_chain_name("llama");
     record.spec.mutable_stage()->set_name(stage);
     if (!core::is_final(phase)) ledger_.live_names["llama." + stage] = record.id;

@@ -38,7 +38,7 @@ void add_words(v1::JobSpec& spec, std::size_t bytes) {
     spec.mutable_launch()->add_run(std::string(1U << 16U, 'x'));
 }
 std::string refused(const v1::JobSpec& spec) {
-  const auto done = complete_spec(spec);
+  const auto done = complete_spec(spec, {});
   if (done) return "";
   EXPECT_EQ(done.error().code, ErrorCode::InvalidArgument);
   return done.error().message;

@@ -48,7 +48,7 @@ google::protobuf::RepeatedPtrField<v1::DoneStage> is_done(const std::string& sta
 }
 std::string chain_refused(const std::vector<v1::JobSpec>& stages,
                           const google::protobuf::RepeatedPtrField<v1::DoneStage>& done = {}) {
-  const auto chain = complete_chain(chain_of(stages), done);
+  const auto chain = complete_chain(chain_of(stages), done, {});
   if (chain) return "";
   EXPECT_EQ(chain.error().code, ErrorCode::InvalidArgument);
   return chain.error().message;
@@ -75,7 +75,7 @@ NamedJob ended(const std::string& id, const std::string& name,
 
 Result<Resolved> filled(const std::vector<v1::JobSpec>& stages, const NamedJobs& named = {},
                         const google::protobuf::RepeatedPtrField<v1::DoneStage>& done = {}) {
-  auto chain = complete_chain(chain_of(stages), done);
+  auto chain = complete_chain(chain_of(stages), done, {});
   EXPECT_TRUE(chain) << chain.error().message;
   if (!chain) return fail(chain.error());
   Submission submission{.doing = "submitting",
@@ -87,7 +87,7 @@ Result<Resolved> filled(const std::vector<v1::JobSpec>& stages, const NamedJobs&
   return fill_in(std::move(submission), named, "/out");
 }
 Result<Resolved> filled_alone(const v1::JobSpec& spec, const NamedJobs& named) {
-  auto whole = complete_spec(spec);
+  auto whole = complete_spec(spec, {});
   EXPECT_TRUE(whole) << whole.error().message;
   if (!whole) return fail(whole.error());
   return fill_in({.doing = "submitting", .jobs = {*whole}, .ids = {JobId("new")}, .done = {}},
@@ -98,15 +98,16 @@ TEST(CompleteChain, StagesBehindEachOtherKnowWhoIsBeforeThem) {
   v1::JobSpec last = stage("eval", {"train"});
   last.mutable_launch()->add_run("${stages.prepare.out}");
   const auto chain =
-      complete_chain(chain_of({stage("prepare", {}), stage("train", {"prepare"}), last}), {});
+      complete_chain(chain_of({stage("prepare", {}), stage("train", {"prepare"}), last}), {}, {});
   ASSERT_TRUE(chain) << chain.error().message;
   EXPECT_EQ(chain->name, "llama");
   std::vector<std::string> before;
-  for (const v1::StageDir& dir : chain->stages[2].stage().dirs()) before.push_back(dir.stage());
+  for (const v1::StageDir& dir : chain->stages[2].resolved.stage().dirs())
+    before.push_back(dir.stage());
   EXPECT_THAT(before, ElementsAre("prepare", "train")) << "through another one, too";
-  EXPECT_EQ(chain->stages[2].stage().number(), 3U);
-  EXPECT_EQ(chain->stages[2].stage().count(), 3U);
-  EXPECT_TRUE(chain->stages[2].recovery().has_window()) << "defaults are filled in";
+  EXPECT_EQ(chain->stages[2].spec.stage().number(), 3U);
+  EXPECT_EQ(chain->stages[2].spec.stage().count(), 3U);
+  EXPECT_TRUE(chain->stages[2].spec.recovery().has_window()) << "defaults are filled in";
 }
 
 TEST(CompleteChain, WhatMakesNoChainIsRefusedByItsPlace) {
@@ -153,28 +154,28 @@ TEST(CompleteChain, PathsStayBelowTheirStage) {
   EXPECT_THAT(chain_refused({stage("a", {}), input}), HasSubstr("stages.b.inputs.data: "));
 }
 
-// A client specifies what it wants, not what the controller sets.
-TEST(CompleteSpec, WhatTheControllerSetsIsTakenOut) {
+TEST(CompleteSpec, AJobAloneIsNoStageAndTakesItsOwnFetches) {
   v1::JobSpec spec = command("alone");
-  add_input(spec, "data", "/data").set_path("/etc");
-  spec.mutable_start()->set_from("job:base");
-  spec.mutable_start()->set_as(v1::START_AS_RESUME);
-  spec.mutable_start()->set_dir("/etc");
-  spec.mutable_start()->mutable_point()->set_step(7);
-  spec.mutable_stage()->set_chain("0j5c2p8q3r1ab");
-  const auto whole = complete_spec(spec);
-  ASSERT_TRUE(whole) << whole.error().message;
-  EXPECT_EQ(whole->inputs(0).path(), "");
-  EXPECT_EQ(whole->start().dir(), "");
-  EXPECT_FALSE(whole->start().has_point());
-  EXPECT_FALSE(whole->has_stage());
-  v1::JobSpec first = stage("a", {});
-  first.mutable_stage()->set_chain("0j5c2p8q3r1ab");
-  first.mutable_stage()->add_dirs()->set_stage("nobody");
-  const auto resolved = filled({first});
-  ASSERT_TRUE(resolved) << resolved.error().message;
-  EXPECT_EQ(resolved->jobs[0].stage().chain(), "id-0");
-  EXPECT_EQ(resolved->jobs[0].stage().dirs_size(), 0);
+  spec.mutable_stage()->set_name("a");
+  google::protobuf::RepeatedPtrField<v1::JobFetches> fetches;
+  fetches.Add()->set_job_name("another");
+  fetches[0].add_fetches()->set_dir("/other");
+  fetches.Add()->set_job_name("alone");
+  fetches[1].add_fetches()->set_dir("/old/strategy");
+  const auto job = complete_spec(spec, fetches);
+  ASSERT_TRUE(job) << job.error().message;
+  EXPECT_FALSE(job->spec.has_stage());
+  ASSERT_EQ(job->resolved.fetches_size(), 1);
+  EXPECT_EQ(job->resolved.fetches(0).dir(), "/old/strategy");
+  for (const char* dir : {"relative", "/a/../b", "${stages.x.out}/y"}) {
+    fetches[1].mutable_fetches(0)->set_dir(dir);
+    const auto refused = complete_spec(spec, fetches);
+    ASSERT_FALSE(refused) << dir;
+    EXPECT_THAT(refused.error().message, HasSubstr("is no directory to fetch")) << dir;
+  }
+  fetches[1].mutable_fetches(0)->set_dir("${stages.x.out}/y");
+  fetches[1].mutable_fetches(0)->set_stage("x");
+  EXPECT_TRUE(complete_spec(spec, fetches));
 }
 
 TEST(Resolve, StagesBecomeIdsAndDirectories) {
@@ -187,18 +188,18 @@ TEST(Resolve, StagesBecomeIdsAndDirectories) {
   add_input(eval, "vocab", "stage:prepare/vocab");
   const auto resolved = filled({stage("prepare", {}), train, eval});
   ASSERT_TRUE(resolved) << resolved.error().message;
-  EXPECT_FALSE(resolved->jobs[0].has_schedule());
-  EXPECT_EQ(resolved->jobs[1].stage().chain(), "id-0");
-  EXPECT_THAT(texts(resolved->jobs[1].schedule().after()), ElementsAre("id-0"));
-  EXPECT_EQ(resolved->jobs[1].inputs(0).path(), "/out/id-0/tokens/wiki");
-  ASSERT_EQ(resolved->jobs[1].stage().dirs_size(), 1);
-  EXPECT_EQ(resolved->jobs[1].stage().dirs(0).job(), "id-0");
-  EXPECT_EQ(resolved->jobs[1].stage().dirs(0).out(), "/out/id-0");
-  EXPECT_THAT(texts(resolved->jobs[2].schedule().after()), ElementsAre("id-1", "id-0"))
+  EXPECT_EQ(resolved->jobs[0].resolved.after_size(), 0);
+  EXPECT_EQ(resolved->jobs[1].resolved.stage().chain(), "id-0");
+  EXPECT_THAT(texts(resolved->jobs[1].resolved.after()), ElementsAre("id-0"));
+  EXPECT_EQ(resolved->jobs[1].resolved.inputs().at("data"), "/out/id-0/tokens/wiki");
+  ASSERT_EQ(resolved->jobs[1].resolved.stage().dirs_size(), 1);
+  EXPECT_EQ(resolved->jobs[1].resolved.stage().dirs(0).job(), "id-0");
+  EXPECT_EQ(resolved->jobs[1].resolved.stage().dirs(0).out(), "/out/id-0");
+  EXPECT_THAT(texts(resolved->jobs[2].resolved.after()), ElementsAre("id-1", "id-0"))
       << "who takes something from a stage waits for it";
-  EXPECT_EQ(resolved->jobs[2].start().dir(), "/out/id-1/checkpoints");
-  EXPECT_FALSE(resolved->jobs[2].start().has_point()) << "the end of that stage tells it";
-  EXPECT_EQ(resolved->jobs[2].inputs(0).path(), "/out/id-0/vocab");
+  EXPECT_EQ(resolved->jobs[2].resolved.start().dir(), "/out/id-1/checkpoints");
+  EXPECT_FALSE(resolved->jobs[2].resolved.start().has_point()) << "the end of that stage tells it";
+  EXPECT_EQ(resolved->jobs[2].resolved.inputs().at("vocab"), "/out/id-0/vocab");
 }
 
 TEST(Resolve, AStageThatIsDoneIsStoodForByItsJob) {
@@ -211,9 +212,9 @@ TEST(Resolve, AStageThatIsDoneIsStoodForByItsJob) {
   const auto resolved =
       filled({train}, {{"0aaaaaaaaaa01", done}}, is_done("prepare", "0aaaaaaaaaa01"));
   ASSERT_TRUE(resolved) << resolved.error().message;
-  EXPECT_THAT(texts(resolved->jobs[0].schedule().after()), ElementsAre("0aaaaaaaaaa01"));
-  EXPECT_EQ(resolved->jobs[0].stage().dirs(0).out(), "/out/0aaaaaaaaaa01");
-  EXPECT_EQ(resolved->jobs[0].start().point().step(), 20);
+  EXPECT_THAT(texts(resolved->jobs[0].resolved.after()), ElementsAre("0aaaaaaaaaa01"));
+  EXPECT_EQ(resolved->jobs[0].resolved.stage().dirs(0).out(), "/out/0aaaaaaaaaa01");
+  EXPECT_EQ(resolved->jobs[0].resolved.start().point().step(), 20);
   EXPECT_EQ(resolved->archived.at(JobId("0aaaaaaaaaa01")).phase, core::JobPhase::Succeeded);
   const auto wrong = [&](NamedJob job) {
     return filled({train}, {{"0aaaaaaaaaa01", job}}, is_done("prepare", "0aaaaaaaaaa01")).error();
@@ -236,30 +237,30 @@ TEST(Resolve, AJobAloneTakesFromAnother) {
   const NamedJobs named = {{"base", ended("0aaaaaaaaaa01", "base", {{10, 1}, {30, 1}, {30, 2}})}};
   auto resolved = filled_alone(spec, named);
   ASSERT_TRUE(resolved) << resolved.error().message;
-  const v1::JobSpec& stored = resolved->jobs[0];
+  const v1::ResolvedSpec& stored = resolved->jobs[0].resolved;
   EXPECT_EQ(stored.start().dir(), "/out/0aaaaaaaaaa01/checkpoints");
   EXPECT_EQ(stored.start().point().step(), 30);
   EXPECT_EQ(stored.start().point().attempt(), 2U);
   EXPECT_EQ(stored.start().point().path(), "/out/0aaaaaaaaaa01/checkpoints/attempt-2/iter");
-  EXPECT_EQ(stored.inputs(0).path(), "/out/0aaaaaaaaaa01/tokens");
-  EXPECT_EQ(stored.inputs(1).path(), "/data/wiki");
-  EXPECT_FALSE(stored.has_schedule()) << "another job is not waited for";
+  EXPECT_EQ(stored.inputs().at("data"), "/out/0aaaaaaaaaa01/tokens");
+  EXPECT_EQ(stored.inputs().at("plain"), "/data/wiki");
+  EXPECT_EQ(stored.after_size(), 0) << "another job is not waited for";
   // A directory below the job's own: checkpoints there are unknown.
   spec.mutable_start()->set_from("job:base/exported");
   spec.mutable_start()->set_step(5);
   resolved = filled_alone(spec, named);
   ASSERT_TRUE(resolved) << resolved.error().message;
-  EXPECT_EQ(resolved->jobs[0].start().dir(), "/out/0aaaaaaaaaa01/exported");
-  EXPECT_EQ(resolved->jobs[0].start().point().attempt(), 0U);
-  EXPECT_EQ(resolved->jobs[0].start().point().step(), 5);
+  EXPECT_EQ(resolved->jobs[0].resolved.start().dir(), "/out/0aaaaaaaaaa01/exported");
+  EXPECT_EQ(resolved->jobs[0].resolved.start().point().attempt(), 0U);
+  EXPECT_EQ(resolved->jobs[0].resolved.start().point().step(), 5);
   spec.mutable_start()->set_from("/data/base");
   spec.mutable_start()->set_as(v1::START_AS_WEIGHTS);
   spec.mutable_start()->clear_step();
   spec.mutable_launch()->add_run("${start.dir}");
   resolved = filled_alone(spec, named);
   ASSERT_TRUE(resolved) << resolved.error().message;
-  EXPECT_EQ(resolved->jobs[0].start().dir(), "/data/base");
-  EXPECT_FALSE(resolved->jobs[0].start().has_point());
+  EXPECT_EQ(resolved->jobs[0].resolved.start().dir(), "/data/base");
+  EXPECT_FALSE(resolved->jobs[0].resolved.start().has_point());
 }
 
 TEST(Resolve, CheckpointsOfAnotherFormAreRefused) {

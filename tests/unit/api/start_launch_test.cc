@@ -2,29 +2,30 @@
 // (controller/launch): its own, another job's, weights.
 #include <gtest/gtest.h>
 
+#include "controller/api/complete_spec.h"
 #include "controller/launch/launch.h"
 
 namespace muster::controller {
 namespace {
 
-v1::JobSpec start_spec(v1::StartAs as, const std::string& from, const std::string& dir) {
-  v1::JobSpec spec;
-  spec.set_name("late");
-  spec.set_engine("command");
-  spec.mutable_start()->set_from(from);
-  spec.mutable_start()->set_as(as);
-  spec.mutable_start()->set_dir(dir);
-  return spec;
+JobToSubmit start_spec(v1::StartAs as, const std::string& from, const std::string& dir) {
+  JobToSubmit job;
+  job.spec.set_name("late");
+  job.spec.set_engine("command");
+  job.spec.mutable_start()->set_from(from);
+  job.spec.mutable_start()->set_as(as);
+  job.resolved.mutable_start()->set_dir(dir);
+  return job;
 }
 core::ResumePoint point(std::uint32_t attempt, std::int64_t step, bool from_start) {
   return {.attempt = AttemptNo(attempt), .step = step, .path = "", .from_start = from_start};
 }
-engine::LaunchRequest request_for(const v1::JobSpec& spec,
+engine::LaunchRequest request_for(const JobToSubmit& job,
                                   const std::optional<core::ResumePoint>& resume) {
   const std::vector<core::PlacedNode> nodes = {
       {.node = NodeName("a"), .devices = {0}, .rank_count = 1}};
-  return launch_request(spec, JobId("new"), AttemptNo(2), nodes, 20'000, resume, core::Ledger(),
-                        "/out");
+  return launch_request(job.spec, job.resolved, JobId("new"), AttemptNo(2), nodes, 20'000, resume,
+                        core::Ledger(), "/out");
 }
 
 TEST(StartLaunch, AsResumeItIsAsFromACheckpointOfItsOwn) {

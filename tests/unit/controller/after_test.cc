@@ -58,9 +58,9 @@ TEST_F(After, NamesBeginningsAndTheLastBecomeIds) {
   const grpc::Status status = submit_behind("late", {"one", two, "@last"}, response);
   ASSERT_TRUE(status.ok()) << status.error_message();
   const v1::Job late = job("late");
-  EXPECT_EQ(std::vector<std::string>(late.spec().schedule().after().begin(),
-                                     late.spec().schedule().after().end()),
-            (std::vector<std::string>{one, two, three}));
+  EXPECT_EQ(
+      std::vector<std::string>(late.resolved().after().begin(), late.resolved().after().end()),
+      (std::vector<std::string>{one, two, three}));
   EXPECT_EQ(late.phase(), v1::JOB_PHASE_QUEUED);
   EXPECT_EQ(why("late"),
             (std::vector<std::string>{"waits for job 'one' (" + one + "), which is queued",
@@ -75,9 +75,9 @@ TEST_F(After, AListSaysForWhomAJobStillWaits) {
   v1::ListJobsResponse listed;
   ASSERT_TRUE(stub_->ListJobs(context().get(), v1::ListJobsRequest(), &listed).ok());
   ASSERT_EQ(listed.jobs_size(), 2);
-  ASSERT_EQ(listed.jobs(0).spec().schedule().after_size(), 1);
-  EXPECT_EQ(listed.jobs(0).spec().schedule().after(0), one);
-  EXPECT_FALSE(listed.jobs(1).spec().has_schedule());
+  ASSERT_EQ(listed.jobs(0).resolved().after_size(), 1);
+  EXPECT_EQ(listed.jobs(0).resolved().after(0), one);
+  EXPECT_EQ(listed.jobs(1).resolved().after_size(), 0);
 }
 
 TEST_F(After, WhatCannotBeIsRefused) {
@@ -167,7 +167,7 @@ TEST_F(After, APlanSaysForWhatItWouldWait) {
   const grpc::Status status = stub_->PlanJob(context().get(), request, &plan);
   ASSERT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(plan.waits_for(), "for job 'one' (" + one + "), which is queued");
-  EXPECT_EQ(plan.spec().schedule().after(0), one);
+  EXPECT_EQ(plan.resolved().after(0), one);
   EXPECT_EQ(plan.ranks_size(), 1);
   cancel("one");
   EXPECT_EQ(stub_->PlanJob(context().get(), request, &plan).error_code(),

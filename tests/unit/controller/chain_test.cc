@@ -69,15 +69,15 @@ TEST_F(ChainWire, StagesBecomeJobsThatNameEachOtherById) {
   EXPECT_EQ(response.stages(1).phase(), v1::JOB_PHASE_QUEUED);
   const v1::Job second = job("llama.train");
   EXPECT_EQ(second.id(), response.stages(1).job_id());
-  EXPECT_EQ(second.spec().stage().chain(), response.job_id());
-  EXPECT_THAT(second.spec().schedule().after(), ElementsAre(response.job_id()));
-  ASSERT_EQ(second.spec().stage().dirs_size(), 1);
-  EXPECT_EQ(second.spec().stage().dirs(0).out(), "/out/" + response.job_id());
+  EXPECT_EQ(second.resolved().stage().chain(), response.job_id());
+  EXPECT_THAT(second.resolved().after(), ElementsAre(response.job_id()));
+  ASSERT_EQ(second.resolved().stage().dirs_size(), 1);
+  EXPECT_EQ(second.resolved().stage().dirs(0).out(), "/out/" + response.job_id());
   v1::ListJobsResponse listed;
   ASSERT_TRUE(stub_->ListJobs(context().get(), v1::ListJobsRequest(), &listed).ok());
   EXPECT_EQ(listed.jobs(0).spec().stage().chain_name(), "llama");
   EXPECT_EQ(listed.jobs(0).spec().stage().name(), "train");
-  EXPECT_EQ(listed.jobs(0).spec().stage().dirs_size(), 0);
+  EXPECT_FALSE(listed.jobs(0).resolved().has_stage());
 }
 
 TEST_F(ChainWire, AllAreTakenOrNone) {
@@ -174,7 +174,7 @@ TEST_F(ChainWire, AStageThatIsDoneNeedNotRunAgain) {
   ASSERT_TRUE(status.ok()) << status.error_message();
   ASSERT_EQ(second.stages_size(), 1);
   EXPECT_EQ(job("llama.train").phase(), v1::JOB_PHASE_LAUNCHING) << "there is nobody to wait for";
-  EXPECT_EQ(job("llama.train").spec().stage().dirs(0).out(), "/out/" + first.job_id());
+  EXPECT_EQ(job("llama.train").resolved().stage().dirs(0).out(), "/out/" + first.job_id());
   // The archive shows the same.
   put(core::ReportLogsCollected{
       .job = JobId(first.job_id()), .attempt = AttemptNo(1), .node = NodeName("n1")});
@@ -209,8 +209,8 @@ TEST_F(ChainWire, AJobGoesOnFromAnother) {
   const grpc::Status status = stub_->SubmitJob(context().get(), request, &response);
   ASSERT_TRUE(status.ok()) << status.error_message();
   const v1::Job more = job("more");
-  EXPECT_EQ(more.spec().start().dir(), "/out/" + base + "/checkpoints");
-  EXPECT_EQ(more.spec().start().point().step(), 20);
+  EXPECT_EQ(more.resolved().start().dir(), "/out/" + base + "/checkpoints");
+  EXPECT_EQ(more.resolved().start().point().step(), 20);
   ASSERT_EQ(more.attempts_size(), 1);
   EXPECT_EQ(more.attempts(0).resume().step(), 20);
   EXPECT_TRUE(more.attempts(0).resume().from_start());
@@ -239,7 +239,7 @@ TEST_F(ChainWire, APlanOfAStageShowsWhatDoesNotExistYet) {
   ASSERT_EQ(plan.ranks_size(), 1);
   EXPECT_THAT(plan.ranks(0).argv(),
               ElementsAre("true", "/out/<id of prepare>/tokens", "/out/<id of train>"));
-  EXPECT_EQ(plan.spec().schedule().after(0), "<id of prepare>");
+  EXPECT_EQ(plan.resolved().after(0), "<id of prepare>");
   request.mutable_stages(1)->mutable_start()->set_from("stage:prepare");
   request.mutable_stages(1)->mutable_start()->set_as(v1::START_AS_RESUME);
   request.mutable_stages(1)->mutable_launch()->add_run("${resume.dir}");

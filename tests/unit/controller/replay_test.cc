@@ -106,9 +106,13 @@ TEST_F(ReplayTest, APlacementBeforeAPredecessorHasSucceededIsNonsense) {
   submit(kBad, "bad");
   v1::JobSpec spec;
   spec.set_name("good");
-  spec.mutable_schedule()->add_after(kBad.str());
-  row(core::JobSubmitted{
-      .job = kGood, .request_id = RequestId("r"), .spec = spec, .spec_hash = "h"});
+  v1::ResolvedSpec resolved;
+  resolved.add_after(kBad.str());
+  row(core::JobSubmitted{.job = kGood,
+                         .request_id = RequestId("r"),
+                         .spec = spec,
+                         .resolved = resolved,
+                         .spec_hash = "h"});
   place(kGood, 1, 0);
   ASSERT_TRUE(replay_.unreadable().contains(kGood));
   EXPECT_NE(

@@ -50,35 +50,42 @@ struct StagesWorld : SmallWorld {
     std::vector<v1::JobSpec> all;
     for (const StageOf& one : stages) {
       v1::JobSpec& made = all.emplace_back(spec(chain + "." + one.stage, 1, 1));
-      made.mutable_stage()->set_chain(stages.front().id);
       made.mutable_stage()->set_chain_name(chain);
       made.mutable_stage()->set_name(one.stage);
       made.mutable_stage()->set_number(static_cast<std::uint32_t>(all.size()));
       made.mutable_stage()->set_count(static_cast<std::uint32_t>(stages.size()));
       for (const std::string& id : one.after) made.mutable_schedule()->add_after(id);
-      for (const StageOf& other : stages) {
-        v1::StageDir& dir = *made.mutable_stage()->add_dirs();
-        dir.set_stage(other.stage);
-        dir.set_job(other.id);
-        dir.set_out("/out/" + other.id);
-      }
     }
     return all;
+  }
+  static v1::ResolvedSpec resolved(const v1::JobSpec& spec, const std::vector<StageOf>& stages) {
+    v1::ResolvedSpec made = SmallWorld::resolved(spec);
+    made.mutable_stage()->set_chain(stages.front().id);
+    for (const StageOf& other : stages) {
+      v1::StageDir& dir = *made.mutable_stage()->add_dirs();
+      dir.set_stage(other.stage);
+      dir.set_job(other.id);
+      dir.set_out("/out/" + other.id);
+    }
+    return made;
   }
   // Makes a stage begin with what `stage` saved.
   static void starts(v1::JobSpec& what, const std::string& stage, v1::StartAs as) {
     what.mutable_start()->set_from("stage:" + stage);
     what.mutable_start()->set_as(as);
-    what.mutable_start()->set_dir("/save/" + stage);
   }
   static SubmitJob input(const std::vector<StageOf>& stages, const std::vector<v1::JobSpec>& specs,
                          const std::string& request = "") {
     SubmitJob made{.job = JobId(stages.front().id),
                    .request_id = RequestId(request),
                    .spec = specs.front(),
+                   .resolved = resolved(specs.front(), stages),
                    .spec_hash = "hash"};
     for (std::size_t at = 1; at < stages.size(); ++at)
-      made.behind.push_back({.job = JobId(stages[at].id), .spec = specs[at], .spec_hash = "hash"});
+      made.behind.push_back({.job = JobId(stages[at].id),
+                             .spec = specs[at],
+                             .resolved = resolved(specs[at], stages),
+                             .spec_hash = "hash"});
     return made;
   }
   Decision chain(const std::string& name, const std::vector<StageOf>& stages,

@@ -100,9 +100,26 @@ struct SmallWorld : State, private TurnWatcher {
     spec.mutable_success()->set_exit0(true);
     return spec;
   }
+  // A spec and what the submission would work out from it.
+  struct Given {
+    v1::JobSpec spec;
+    v1::ResolvedSpec resolved = {};
+  };
+  // schedule.after of the tests' specs has ids.
+  static v1::ResolvedSpec resolved(const v1::JobSpec& spec) {
+    v1::ResolvedSpec made;
+    *made.mutable_after() = spec.schedule().after();
+    return made;
+  }
+  Decision submit(const std::string& id, const Given& what, const std::string& request = "") {
+    return put(SubmitJob{.job = JobId(id),
+                         .request_id = RequestId(request),
+                         .spec = what.spec,
+                         .resolved = what.resolved,
+                         .spec_hash = "hash"});
+  }
   Decision submit(const std::string& id, const v1::JobSpec& what, const std::string& request = "") {
-    return put(SubmitJob{
-        .job = JobId(id), .request_id = RequestId(request), .spec = what, .spec_hash = "hash"});
+    return submit(id, Given{.spec = what, .resolved = resolved(what)}, request);
   }
   const JobRecord& job(const std::string& id) const { return ledger.jobs.at(JobId(id)); }
 

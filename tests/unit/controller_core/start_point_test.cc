@@ -34,14 +34,14 @@ struct StartWorld : StagesWorld {
   }
 };
 
-v1::JobSpec from_elsewhere(v1::StartAs as, std::int64_t step) {
-  v1::JobSpec what = SmallWorld::spec("tune", 1, 1);
-  what.mutable_start()->set_from("job:other");
-  what.mutable_start()->set_as(as);
-  what.mutable_start()->set_dir("/save/other");
-  what.mutable_start()->mutable_point()->set_attempt(2);
-  what.mutable_start()->mutable_point()->set_step(step);
-  what.mutable_start()->mutable_point()->set_path("/save/other/attempt-2/iter");
+SmallWorld::Given from_elsewhere(v1::StartAs as, std::int64_t step) {
+  SmallWorld::Given what{.spec = SmallWorld::spec("tune", 1, 1)};
+  what.spec.mutable_start()->set_from("job:other");
+  what.spec.mutable_start()->set_as(as);
+  v1::StartPoint& point = *what.resolved.mutable_start()->mutable_point();
+  point.set_attempt(2);
+  point.set_step(step);
+  point.set_path("/save/other/attempt-2/iter");
   return what;
 }
 // For a stage, the number of its shards is known.
@@ -166,18 +166,16 @@ TEST(StartPoint, OfAStageThatIsDoneTheSubmissionTellsItOrIsRefused) {
   world.checkpoint("a", 1, 300);
   world.exited("a", 1, "n0", 0, 0);
   world.swept("a", 1, "n0");
-  v1::JobSpec tune = StagesWorld::specs("llama", {{"j2", "tune", {"a"}}})[0];
-  StagesWorld::starts(tune, "pretrain", v1::START_AS_RESUME);
-  v1::StageDir& dir = *tune.mutable_stage()->add_dirs();
-  dir.set_stage("pretrain");
-  dir.set_job("a");
+  SmallWorld::Given tune{.spec = StagesWorld::specs("llama", {{"j2", "tune", {"a"}}})[0]};
+  StagesWorld::starts(tune.spec, "pretrain", v1::START_AS_RESUME);
+  tune.resolved = StagesWorld::resolved(tune.spec, {{"j2", "tune"}, {"a", "pretrain"}});
   ASSERT_FALSE(world.submit("j2", tune).refusal);
   EXPECT_EQ(world.job("j2").current()->resume, start_at(1, 300, "/save/a/attempt-1/iter_300"));
 
-  tune.mutable_start()->set_step(7);
-  tune.set_name("llama.again");
-  tune.mutable_stage()->set_chain("j3");
-  tune.mutable_stage()->set_chain_name("other");
+  tune.spec.mutable_start()->set_step(7);
+  tune.spec.set_name("llama.again");
+  tune.resolved.mutable_stage()->set_chain("j3");
+  tune.spec.mutable_stage()->set_chain_name("other");
   const Decision refused = world.submit("j3", tune);
   ASSERT_TRUE(refused.refusal);
   EXPECT_EQ(refused.refusal->code, ErrorCode::Unsatisfiable);
@@ -186,7 +184,7 @@ TEST(StartPoint, OfAStageThatIsDoneTheSubmissionTellsItOrIsRefused) {
       HasSubstr("job 'llama.pretrain' (a) has succeeded without a whole checkpoint of step 7"));
 
   // What the submitting client has resolved is not checked again here.
-  tune.mutable_start()->mutable_point()->set_step(7);
+  tune.resolved.mutable_start()->mutable_point()->set_step(7);
   EXPECT_FALSE(world.submit("j3", tune).refusal);
 }
 
@@ -204,15 +202,15 @@ TEST(StartPoint, OneThatDoesNotWaitForItsStageIsNotTaken) {
 
 TEST(StartPoint, OneThatHasToGoOnIsNotTakenWithoutOne) {
   StagesWorld world;
-  v1::JobSpec what = from_elsewhere(v1::START_AS_RESUME, 100);
-  what.mutable_start()->clear_point();
+  SmallWorld::Given what = from_elsewhere(v1::START_AS_RESUME, 100);
+  what.resolved.mutable_start()->clear_point();
   const Decision refused = world.submit("j", what);
   ASSERT_TRUE(refused.refusal);
   EXPECT_EQ(refused.refusal->code, ErrorCode::Unsatisfiable);
   EXPECT_THAT(refused.refusal->message,
               HasSubstr("start.from: no whole checkpoint of 'job:other' is known, and start.as is "
                         "resume; write start.as: resume-or-scratch"));
-  what.mutable_start()->set_as(v1::START_AS_WEIGHTS);
+  what.spec.mutable_start()->set_as(v1::START_AS_WEIGHTS);
   EXPECT_FALSE(world.submit("j", what).refusal);
 }
 
@@ -248,8 +246,8 @@ TEST(StartPoint, AnOwnCheckpointWinsWhateverItsStep) {
 }
 
 TEST(StartPoint, OfAJobThatNeverGoesOnOnlyTheWeightsAreLeft) {
-  v1::JobSpec what = from_elsewhere(v1::START_AS_WEIGHTS, 1'000);
-  what.mutable_resume()->set_enabled(false);
+  SmallWorld::Given what = from_elsewhere(v1::START_AS_WEIGHTS, 1'000);
+  what.spec.mutable_resume()->set_enabled(false);
   StagesWorld world;
   world.submit("j", what);
   EXPECT_TRUE(world.job("j").current()->resume);
@@ -259,8 +257,8 @@ TEST(StartPoint, OfAJobThatNeverGoesOnOnlyTheWeightsAreLeft) {
   world.swept("j", 1, "n0");
   ASSERT_TRUE(world.job("j").current()->resume);
   EXPECT_TRUE(world.job("j").current()->resume->from_start);
-  what.mutable_start()->set_as(v1::START_AS_RESUME_OR_SCRATCH);
-  what.set_name("other");
+  what.spec.mutable_start()->set_as(v1::START_AS_RESUME_OR_SCRATCH);
+  what.spec.set_name("other");
   world.submit("k", what);
   EXPECT_FALSE(world.job("k").current()->resume);
 }
@@ -282,7 +280,7 @@ TEST(StartPoint, IsNeverQuarantined) {
 // job. It is not the checkpoint from which both attempts resumed.
 TEST(StartPoint, IsNotTakenForAnOwnCheckpointOfTheSameNumberAndStep) {
   JobRecord job;
-  job.spec = from_elsewhere(v1::START_AS_RESUME, 200);
+  job.spec = from_elsewhere(v1::START_AS_RESUME, 200).spec;
   job.start = start_at(1, 200, "/save/other", 0);
   job.checkpoints.push_back({.attempt = AttemptNo(1), .step = 100});
   job.checkpoints.push_back({.attempt = AttemptNo(1), .step = 200});
@@ -400,8 +398,8 @@ TEST(StartPoint, TheStepOfTheWeightsIsNotOneOfThisTraining) {
   for (const v1::StartAs as : {v1::START_AS_RESUME, v1::START_AS_WEIGHTS}) {
     SCOPED_TRACE(as);
     StagesWorld world;
-    v1::JobSpec what = from_elsewhere(as, 1'000);
-    what.mutable_success()->set_last_step(true);
+    SmallWorld::Given what = from_elsewhere(as, 1'000);
+    what.spec.mutable_success()->set_last_step(true);
     world.submit("j", what);
     world.ledger.nodes.at(NodeName("n0")).inventory.add_features("last-step");
     AttemptRecord attempt = *world.job("j").current();

@@ -61,9 +61,10 @@ inline std::string env(const RankPlan& rank, const std::string& name) {
 }
 
 // "key: message", one problem a line.
-inline std::string problem_text(const v1::JobSpec& spec) {
+inline std::string problem_text(const v1::JobSpec& spec,
+                                const v1::ResolvedSpec* resolved = nullptr) {
   std::string text;
-  for (const KeyedProblem& problem : check_launch(spec))
+  for (const KeyedProblem& problem : check_launch(spec, resolved))
     text += problem.key + ": " + problem.message + "\n";
   return text;
 }

@@ -73,7 +73,9 @@ TEST(Fetch, NothingIsFetchedForAFirstStartNorOfOtherLayouts) {
 
 TEST(Fetch, TheTransformGetsAllOfBothSizes) {
   v1::JobSpec before = own_disks();
+  const v1::ResolvedSpec nothing;
   ResumeAsk ask{.before = &before,
+                .resolved = &nothing,
                 .job_id = "01j8x4a0b7c2d",
                 .checkpoint = {.step = 40,
                                .path = "/out/j/checkpoints/attempt-2/checkpoint",
@@ -83,18 +85,24 @@ TEST(Fetch, TheTransformGetsAllOfBothSizes) {
                 .name = "tiny-r2"};
   ask.after.mutable_resources()->set_nodes(1);
   ask.after.mutable_checkpoint()->set_dir("/nvme/ckpt");
-  auto specs = plan_resume(ask);
-  ASSERT_TRUE(specs.has_value());
-  ASSERT_EQ(specs->size(), 3U);
-  for (const v1::JobSpec& spec : *specs)
+  auto planned = plan_resume(ask);
+  ASSERT_TRUE(planned.has_value());
+  std::vector<v1::JobSpec>& jobs = planned->jobs;
+  ASSERT_EQ(jobs.size(), 3U);
+  for (const v1::JobSpec& spec : jobs)
     EXPECT_EQ(spec.checkpoint().storage(), v1::CHECKPOINT_STORAGE_LOCAL);
-  EXPECT_EQ((*specs)[0].checkpoint().dir(), "") << "disks of the nodes' own are no storage apart";
-  EXPECT_EQ((*specs)[2].start().from(), "stage:transform/resharded");
-  v1::JobSpec& transform = (*specs)[1];
-  v1::StageDir& dir = *transform.mutable_stage()->add_dirs();
+  EXPECT_EQ(jobs[0].checkpoint().dir(), "") << "disks of the nodes' own are no storage apart";
+  EXPECT_EQ(jobs[2].start().from(), "stage:transform/resharded");
+  const v1::JobSpec& transform = jobs[1];
+  ASSERT_EQ(planned->fetches.size(), 1U);
+  EXPECT_EQ(planned->fetches[0].job_name(), transform.name());
+  v1::ResolvedSpec resolved;
+  *resolved.mutable_fetches() = planned->fetches[0].fetches();
+  v1::StageDir& dir = *resolved.mutable_stage()->add_dirs();
   dir.set_stage("strategy");
   dir.set_out("/out/s");
   LaunchRequest request = request_of(transform, 1, {0});
+  request.resolved = &resolved;
   resume_at(request, 40);
   request.resume_source = ask.checkpoint.save_dir;
   request.resume_owners = {{.node = "n1", .ranks = {.first = 0, .count = 2}},
@@ -104,23 +112,23 @@ TEST(Fetch, TheTransformGetsAllOfBothSizes) {
   EXPECT_THAT(listed(request, 0), ElementsAre("n2 /out/j/checkpoints/attempt-2 step 40",
                                               "n2 /out/j/checkpoints/attempt-2/strategy",
                                               "n4 /out/s/checkpoints/attempt-3/strategy"));
-  leave_chain(transform);
-  EXPECT_EQ(transform.fetches_size(), 0);
 }
 
 TEST(Fetch, OfStorageThatIsSharedNoChainFetchesAnything) {
   v1::JobSpec before = own_disks();
   before.mutable_checkpoint()->clear_storage();
+  const v1::ResolvedSpec nothing;
   ResumeAsk ask{
       .before = &before,
+      .resolved = &nothing,
       .job_id = "j",
       .checkpoint = {.step = 4, .path = "/o/a/checkpoint", .save_dir = "/o/a", .shards = 4},
       .after = before,
       .name = "r"};
   ask.after.mutable_resources()->set_nodes(1);
-  const auto specs = plan_resume(ask);
-  ASSERT_TRUE(specs.has_value());
-  for (const v1::JobSpec& spec : *specs) EXPECT_EQ(spec.fetches_size(), 0);
+  const auto planned = plan_resume(ask);
+  ASSERT_TRUE(planned.has_value());
+  EXPECT_THAT(planned->fetches, IsEmpty());
 }
 
 }  // namespace

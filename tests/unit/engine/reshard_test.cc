@@ -24,7 +24,9 @@ class Reshard : public testing::Test {
     before_.mutable_runtime()->add_setup("source set_env.sh");
     (*before_.mutable_runtime()->mutable_env())["HCCL_CONNECT_TIMEOUT"] = "1200";
     if (engine != std::string_view("mindformers")) before_.mutable_launch()->clear_config();
+    resolved_.Clear();
     ask_ = {.before = &before_,
+            .resolved = &resolved_,
             .job_id = "01j8x4a0b7c2d",
             .checkpoint = {.step = 40,
                            .path = "/out/j/checkpoints/attempt-2/checkpoint",
@@ -35,9 +37,9 @@ class Reshard : public testing::Test {
   }
   void nodes(std::uint32_t count) { ask_.after.mutable_resources()->set_nodes(count); }
   std::vector<v1::JobSpec> planned() {
-    auto specs = plan_resume(ask_);
-    EXPECT_TRUE(specs.has_value()) << (specs ? "" : specs.error().message);
-    return specs ? *specs : std::vector<v1::JobSpec>{};
+    auto planned = plan_resume(ask_);
+    EXPECT_TRUE(planned.has_value()) << (planned ? "" : planned.error().message);
+    return planned ? planned->jobs : std::vector<v1::JobSpec>{};
   }
   std::string refused() {
     const auto specs = plan_resume(ask_);
@@ -45,7 +47,14 @@ class Reshard : public testing::Test {
     return specs ? "" : specs.error().message;
   }
 
+  // As the job was, but out of its chain.
+  void ask_as_before() {
+    ask_.after = before_;
+    leave_chain(ask_.after, resolved_);
+  }
+
   v1::JobSpec before_;
+  v1::ResolvedSpec resolved_;
   ResumeAsk ask_;
 };
 
@@ -60,7 +69,7 @@ std::vector<std::string> after(const v1::JobSpec& spec) {
 TEST_F(Reshard, the_same_size_is_one_job) {
   of("mindformers", {"--train_dataset_dir", "/data"});
   before_.mutable_schedule()->add_after("01j000");
-  ask_.after = before_;
+  ask_as_before();
   const auto specs = planned();
   ASSERT_EQ(specs.size(), 1U);
   EXPECT_EQ(specs[0].name(), "tiny-r2");
@@ -233,14 +242,14 @@ TEST_F(Reshard, a_stage_takes_what_it_had_of_the_others_with_it) {
   v1::StageSpec& stage = *before_.mutable_stage();
   stage.set_chain_name("exp");
   stage.set_name("train");
-  v1::StageDir& dir = *stage.add_dirs();
+  v1::StageDir& dir = *resolved_.mutable_stage()->add_dirs();
   dir.set_stage("prepare");
   dir.set_out("/out/p");
   v1::InputSpec& input = *before_.add_inputs();
   input.set_name("data");
   input.set_from("stage:prepare/data");
-  input.set_path("/out/p/data");
-  ask_.after = before_;
+  (*resolved_.mutable_inputs())["data"] = "/out/p/data";
+  ask_as_before();
   const auto specs = planned();
   ASSERT_EQ(specs.size(), 1U);
   EXPECT_EQ(specs[0].launch().args(1), "/out/p/data");
@@ -253,7 +262,7 @@ TEST_F(Reshard, what_the_job_began_with_is_as_after_a_failure) {
   (*before_.mutable_runtime()->mutable_env())["INIT"] = "${start.dir}/a";
   before_.mutable_start()->set_from("job:base");
   before_.mutable_start()->set_as(v1::START_AS_WEIGHTS);
-  ask_.after = before_;
+  ask_as_before();
   const auto specs = planned();
   ASSERT_EQ(specs.size(), 1U);
   EXPECT_THAT(words(specs[0].launch().args(), 0),
@@ -271,20 +280,21 @@ TEST_F(Reshard, the_transform_has_the_inputs_that_the_runtime_names) {
   ask_.after = before_;
   nodes(1);
   EXPECT_EQ(planned()[1].inputs(0).from(), "/data/wiki");
-  EXPECT_EQ(plan_whole(ask_, "a")->inputs(0).from(), "/data/wiki");
+  EXPECT_EQ(plan_whole(ask_, "a")->jobs[0].inputs(0).from(), "/data/wiki");
 }
 
 TEST_F(Reshard, a_whole_file) {
   of("mindformers", {});
   ask_.name = "tiny-whole2";
-  const auto spec = plan_whole(ask_, "tiny-step40.ckpt");
-  ASSERT_TRUE(spec.has_value());
-  EXPECT_EQ(spec->name(), "tiny-whole2");
-  EXPECT_THAT(words(spec->launch().run(), 5),
+  const auto planned = plan_whole(ask_, "tiny-step40.ckpt");
+  ASSERT_TRUE(planned.has_value());
+  const v1::JobSpec& spec = planned->jobs[0];
+  EXPECT_EQ(spec.name(), "tiny-whole2");
+  EXPECT_THAT(words(spec.launch().run(), 5),
               ElementsAre("/out/j/checkpoints/attempt-2/strategy", "", "1",
                           "${out}/tiny-step40.ckpt", "file"));
-  EXPECT_EQ(spec->success().file(), "tiny-step40.ckpt");
-  EXPECT_EQ(plan_whole(ask_, "/data/$x/a.ckpt")->launch().run(8), "/data/$$x/a.ckpt");
+  EXPECT_EQ(spec.success().file(), "tiny-step40.ckpt");
+  EXPECT_EQ(plan_whole(ask_, "/data/$x/a.ckpt")->jobs[0].launch().run(8), "/data/$$x/a.ckpt");
   of("megatron", {});
   EXPECT_FALSE(plan_whole(ask_, "a").has_value());
 }

@@ -22,7 +22,6 @@ v1::JobSpec starting(const char* engine, const Words& given, v1::StartAs as = v1
   auto spec = spec_of(engine, given);
   spec.mutable_start()->set_from(from);
   spec.mutable_start()->set_as(as);
-  spec.mutable_start()->set_dir(from);
   return spec;
 }
 
@@ -32,13 +31,13 @@ enum class Begins : std::uint8_t { Weights, Own, StartPoint };
 LaunchRequest begun(const v1::JobSpec& spec, Begins how) {
   auto request = request_of(spec);
   if (how == Begins::Weights) {
-    request.start_dir = spec.start().dir();
+    request.start_dir = spec.start().from();
     return request;
   }
   resume_at(request, 40);
   if (how == Begins::Own) return request;
   request.resume_from_start = true;
-  request.resume_source = spec.start().dir();
+  request.resume_source = spec.start().from();
   return request;
 }
 
@@ -199,7 +198,6 @@ TEST(Start, AContainerSeesWhatIsRead) {
   v1::InputSpec& input = *spec.add_inputs();
   input.set_name("data");
   input.set_from("/data/wiki");
-  input.set_path("/data/wiki");
   const auto request = begun(spec, Begins::Weights);
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan) << plan.error().message;
@@ -242,9 +240,11 @@ TEST(Inputs, AreTemplatesAndVariables) {
   auto spec = with_input("--data=${inputs.data}/x");
   spec.mutable_launch()->add_args("${inputs.vocab}");
   EXPECT_EQ(problem_text(spec), "");
-  spec.mutable_inputs(0)->set_path("/data/wiki");
-  spec.mutable_inputs(1)->set_path("/out/p/vocab");
-  const auto plan = plan_launch(request_of(spec));
+  v1::ResolvedSpec resolved;
+  (*resolved.mutable_inputs())["vocab"] = "/out/p/vocab";
+  LaunchRequest request = request_of(spec);
+  request.resolved = &resolved;
+  const auto plan = plan_launch(request);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->ranks[3].argv[3], "--data=/data/wiki/x");
   EXPECT_EQ(plan->ranks[3].argv[4], "/out/p/vocab");
@@ -257,8 +257,8 @@ TEST(Inputs, AreTemplatesAndVariables) {
                         "'data'? (inputs: data, vocab)"));
   EXPECT_THAT(problem_text(spec_of("torch", {"${inputs.data}"})),
               HasSubstr("it has none; name the files below inputs"));
-  spec.mutable_inputs(1)->clear_path();
-  EXPECT_FALSE(plan_launch(request_of(spec))) << "it was never looked up";
+  resolved.clear_inputs();
+  EXPECT_FALSE(plan_launch(request)) << "it was never looked up";
 }
 
 TEST(Stages, DirectoriesOfThoseBeforeAreTemplates) {
@@ -269,17 +269,21 @@ TEST(Stages, DirectoriesOfThoseBeforeAreTemplates) {
           "launch.args[0]: '${stages.prepare.out}' names a stage, and this job is in no chain"));
   spec.mutable_stage()->set_name("train");
   EXPECT_EQ(problem_text(spec), "") << "which are before it is not said yet";
-  spec.mutable_stage()->set_chain("llama");
-  EXPECT_THAT(problem_text(spec),
+  v1::ResolvedSpec resolved;
+  resolved.mutable_stage();
+  EXPECT_THAT(problem_text(spec, &resolved),
               HasSubstr("there is no stage 'prepare' before this one; name it in schedule.after"));
-  v1::StageDir& dir = *spec.mutable_stage()->add_dirs();
+  v1::StageDir& dir = *resolved.mutable_stage()->add_dirs();
   dir.set_stage("prepar");
-  EXPECT_THAT(problem_text(spec), HasSubstr("did you mean 'prepar'? (before it: prepar)"));
+  EXPECT_THAT(problem_text(spec, &resolved),
+              HasSubstr("did you mean 'prepar'? (before it: prepar)"));
   dir.set_stage("prepare");
-  EXPECT_EQ(problem_text(spec), "");
-  EXPECT_FALSE(plan_launch(request_of(spec))) << "nobody knows where it is";
+  EXPECT_EQ(problem_text(spec, &resolved), "");
+  LaunchRequest request = request_of(spec);
+  request.resolved = &resolved;
+  EXPECT_FALSE(plan_launch(request)) << "nobody knows where it is";
   dir.set_out("/out/p");
-  const auto plan = plan_launch(request_of(spec));
+  const auto plan = plan_launch(request);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->ranks[0].argv[3], "/out/p/tokens");
 }

@@ -60,8 +60,9 @@ auto fields(const core::NodeStarted& whole) {
                          resolved.SerializeAsString());
 }
 auto fields(const core::JobSubmitted& whole) {
-  const auto& [job, request_id, spec, spec_hash] = whole;
-  return std::make_tuple(job, request_id, spec.SerializeAsString(), spec_hash);
+  const auto& [job, request_id, spec, resolved, spec_hash] = whole;
+  return std::make_tuple(job, request_id, spec.SerializeAsString(), resolved.SerializeAsString(),
+                         spec_hash);
 }
 
 template <class T>

@@ -47,15 +47,17 @@ Input chain(const std::string& first, const std::string& second) {
   auto made = std::get<core::SubmitJob>(submit(first, 1));
   core::ChainedJob behind{.job = JobId(second),
                           .spec = std::get<core::SubmitJob>(submit(second, 1)).spec,
+                          .resolved = {},
                           .spec_hash = "h"};
-  behind.spec.mutable_schedule()->add_after(first);
+  behind.resolved.add_after(first);
   behind.spec.mutable_start()->set_from("/data/base");
-  behind.spec.mutable_start()->mutable_point()->set_step(500);
+  behind.resolved.mutable_start()->mutable_point()->set_step(500);
   for (v1::JobSpec* spec : {&made.spec, &behind.spec}) {
-    spec->mutable_stage()->set_chain(first);
     spec->mutable_stage()->set_chain_name("chain");
     spec->mutable_stage()->set_count(2);
   }
+  for (v1::ResolvedSpec* resolved : {&made.resolved, &behind.resolved})
+    resolved->mutable_stage()->set_chain(first);
   made.behind.push_back(std::move(behind));
   return made;
 }

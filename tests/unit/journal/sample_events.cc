@@ -28,6 +28,15 @@ v1::Inventory inventory() {
   made.set_shared_storage(true);
   return made;
 }
+v1::ResolvedSpec resolved_spec() {
+  v1::ResolvedSpec made;
+  made.add_after("0j5c2p8q3r1ab");
+  (*made.mutable_inputs())["data"] = "/data/wiki";
+  made.mutable_start()->mutable_point()->set_step(7);
+  made.mutable_stage()->set_chain("0j5c2p8q3r1ac");
+  made.add_fetches()->set_dir("/srv/strategy");
+  return made;
+}
 v1::NodeResolved resolved() {
   v1::NodeResolved made;
   made.add_env("HOME=/home/ada");
@@ -81,8 +90,11 @@ std::vector<core::Event> one_of_every_kind() {
                            .inventory = inventory(),
                            .version = "0.1.0"},
       core::NodeDeclaredDead{.node = node, .reason = "burnt"},
-      core::JobSubmitted{
-          .job = job, .request_id = RequestId("r-1"), .spec = spec("llama-7b"), .spec_hash = "h"},
+      core::JobSubmitted{.job = job,
+                         .request_id = RequestId("r-1"),
+                         .spec = spec("llama-7b"),
+                         .resolved = resolved_spec(),
+                         .spec_hash = "h"},
       core::CancelRequested{.job = job, .reason = "no longer needed"},
       core::AttemptPlaced{.job = job,
                           .attempt = attempt,

@@ -28,6 +28,7 @@ std::vector<core::Event> with_unknown_fields() {
   for (core::Event event : one_of_every_kind()) {
     if (auto* submitted = std::get_if<core::JobSubmitted>(&event.body)) {
       add_unknown(submitted->spec);
+      add_unknown(*submitted->resolved.mutable_start());
       add_unknown(*submitted->spec.mutable_recovery()->mutable_window());
     } else if (auto* registered = std::get_if<core::NodeRegistered>(&event.body)) {
       add_unknown(registered->inventory);

@@ -1,5 +1,6 @@
 // Files of one node for the start of another: which node may ask, for which files, and what is
 // answered if they are not available.
+#include "controller/api/complete_spec.h"
 #include "tests/unit/links/hub_fixture.h"
 
 namespace muster::controller {
@@ -10,23 +11,26 @@ using testing::HasSubstr;
 class FetchFiles : public HubTest {
  protected:
   // A job that resumes from a checkpoint whose shards n2 has; it is placed on n1.
-  static v1::JobSpec going_on(const std::string& name) {
-    v1::JobSpec spec = command(name, 1);
+  static JobToSubmit going_on(const std::string& name) {
+    JobToSubmit job{.spec = command(name, 1), .resolved = {}};
+    v1::JobSpec& spec = job.spec;
     spec.mutable_launch()->set_per(v1::LAUNCH_PER_ONCE);
     spec.mutable_checkpoint()->set_layout("mindformers");
     spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
     spec.mutable_start()->set_from("job:old");
     spec.mutable_start()->set_as(v1::START_AS_RESUME);
-    spec.mutable_start()->set_dir("/out/old/checkpoints");
-    v1::StartPoint& point = *spec.mutable_start()->mutable_point();
+    v1::ResolvedStart& start = *job.resolved.mutable_start();
+    start.set_dir("/out/old/checkpoints");
+    v1::StartPoint& point = *start.mutable_point();
     point.set_attempt(2);
     point.set_step(40);
     v1::ShardHolder& holder = *point.add_holders();
     holder.set_node("n2");
     holder.set_ranks(8);
-    spec.add_fetches()->set_dir("/out/old/checkpoints/attempt-2/strategy");
-    return spec;
+    job.resolved.add_fetches()->set_dir("/out/old/checkpoints/attempt-2/strategy");
+    return job;
   }
+  void submit_resolved(JobToSubmit job) { submit(std::move(job.spec), std::move(job.resolved)); }
   static v1::Hello hello(const std::string& node, bool fetches) {
     v1::Hello hello = HandAgent::hello(node == "n1" ? 1 : 0, node);
     hello.set_instance("i-" + node);
@@ -61,7 +65,7 @@ TEST_F(FetchFiles, ANodeGetsWhatItsOwnOrderNames) {
   HandAgent n1(address_), n2(address_);
   ASSERT_TRUE(n1.connect(hello("n1", true)));
   ASSERT_TRUE(n2.connect(hello("n2", true)));
-  submit(going_on("job"));
+  submit_resolved(going_on("job"));
   const auto order = n1.order("job", v1::Order::kRun);
   ASSERT_TRUE(order);
   ASSERT_EQ(order->run().fetches_size(), 2);
@@ -103,7 +107,7 @@ TEST_F(FetchFiles, WhoWaitsForANodeWhoseStreamIsReplacedIsNotified) {
   HandAgent n1(address_), n2(address_), again(address_);
   ASSERT_TRUE(n1.connect(hello("n1", true)));
   ASSERT_TRUE(n2.connect(hello("n2", true)));
-  submit(going_on("job"));
+  submit_resolved(going_on("job"));
   ASSERT_TRUE(n1.order("job", v1::Order::kRun));
   grpc::ClientContext asking;
   asking.set_deadline(std::chrono::system_clock::now() + kPatience);
@@ -119,7 +123,7 @@ TEST_F(FetchFiles, WhoWaitsForANodeWhoseStreamIsReplacedIsNotified) {
 TEST_F(FetchFiles, ANodeThatIsAwayOrTooOldIsNamed) {
   HandAgent n1(address_);
   ASSERT_TRUE(n1.connect(hello("n1", true)));
-  submit(going_on("job"));
+  submit_resolved(going_on("job"));
   ASSERT_TRUE(n1.order("job", v1::Order::kRun));
   EXPECT_EQ(asked(request("n1", 0)).error_message(),
             "it is on that node alone, and the node is not connected; start it again, or go "

@@ -120,10 +120,13 @@ class HubTest : public testing::Test {
   }
   // Submits without the clients' services; the job's id is its name. Returns when it is durable;
   // then it is placed as well, if there is room.
-  void submit(v1::JobSpec spec) {
+  void submit(v1::JobSpec spec, v1::ResolvedSpec resolved = {}) {
     const JobId job(spec.name());
-    EXPECT_EQ(decided(core::SubmitJob{
-                  .job = job, .request_id = {}, .spec = std::move(spec), .spec_hash = "h"}),
+    EXPECT_EQ(decided(core::SubmitJob{.job = job,
+                                      .request_id = {},
+                                      .spec = std::move(spec),
+                                      .resolved = std::move(resolved),
+                                      .spec_hash = "h"}),
               "");
   }
   // Returns why the input was refused; empty: it was not.

@@ -82,7 +82,7 @@ TEST(JobTable, WhyAJobWaitsStandsBehindIt) {
   v1::Job waits = job("waits", "01kd0000000ab", v1::JOB_PHASE_QUEUED);
   waits.set_waits_for("need 2 nodes with 8 devices, 1 fit");
   v1::Job behind = job("then", "01kd0000000cd", v1::JOB_PHASE_QUEUED);
-  behind.mutable_spec()->mutable_schedule()->add_after("01kd0000000ab");
+  behind.mutable_resolved()->add_after("01kd0000000ab");
   behind.set_waits_for("waits for job 'waits'");
   v1::Job failed = job("broke", "01kd0000000ef", v1::JOB_PHASE_FAILED);
   failed.mutable_verdict()->set_reason("rank 3 ended with status 1");

@@ -37,18 +37,27 @@ const std::vector<std::string>& seeds() {
 }
 
 // What the controller finds out about a chain's stages, and about what they take from each other.
-void resolve(v1::JobSpec& spec, const std::vector<v1::JobSpec>& stages) {
+v1::ResolvedSpec resolve(const v1::JobSpec& spec, const std::vector<v1::JobSpec>& stages) {
+  v1::ResolvedSpec resolved;
   for (const v1::JobSpec& stage : stages) {
-    v1::StageDir& dir = *spec.mutable_stage()->add_dirs();
+    v1::StageDir& dir = *resolved.mutable_stage()->add_dirs();
     dir.set_stage(stage.stage().name());
     dir.set_out("/o/" + stage.stage().name());
   }
-  for (v1::InputSpec& input : *spec.mutable_inputs()) input.set_path("/o/" + input.name());
+  for (const v1::InputSpec& input : spec.inputs())
+    (*resolved.mutable_inputs())[input.name()] = "/o/" + input.name();
+  return resolved;
 }
 
-void check_plan(const v1::JobSpec& spec, const std::string& text) {
-  engine::LaunchRequest request{
-      .spec = &spec, .job_id = "j", .master_port = 1, .out_dir = "/o", .save_dir = "/o/s"};
+void check_plan(const v1::JobSpec& spec, const std::vector<v1::JobSpec>& stages,
+                const std::string& text) {
+  const v1::ResolvedSpec resolved = resolve(spec, stages);
+  engine::LaunchRequest request{.spec = &spec,
+                                .resolved = &resolved,
+                                .job_id = "j",
+                                .master_port = 1,
+                                .out_dir = "/o",
+                                .save_dir = "/o/s"};
   if (spec.has_start()) request.start_dir = "/o/start";
   request.nodes = {
       {.name = "n", .address = "10.0.0.1", .devices = {0, 1}, .first_rank = 0, .rank_count = 2}};
@@ -57,16 +66,12 @@ void check_plan(const v1::JobSpec& spec, const std::string& text) {
 }
 
 void check(const std::string& text) {
-  Parsed parsed = parse_yaml(text, {.base_dir = "/w"});
+  const Parsed parsed = parse_yaml(text, {.base_dir = "/w"});
   for (const Problem& problem : parsed.problems) EXPECT_FALSE(problem.message.empty());
   EXPECT_LE(parsed.problems.size(), 100u);
   if (!parsed.problems.empty()) return;
-  if (parsed.stages.empty()) check_plan(parsed.spec, text);
-  const std::vector<v1::JobSpec> stages = parsed.stages;
-  for (v1::JobSpec& stage : parsed.stages) {
-    resolve(stage, stages);
-    check_plan(stage, text);
-  }
+  if (parsed.stages.empty()) check_plan(parsed.spec, {}, text);
+  for (const v1::JobSpec& stage : parsed.stages) check_plan(stage, parsed.stages, text);
 }
 
 TEST(Fuzz, MutatedSpecsAreAnswered) {
