@@ -74,7 +74,7 @@ class Completer {
       return std::move(problems_);
     }
     for (const std::string& key : strings_with_nul(spec_))
-      problem(key, "has a byte 0 in it: no program can be given that");
+      problem(key_of_field(key), "has a byte 0 in it: no program can be given that");
     if (!problems_.empty()) return std::move(problems_);
     identity();
     code();
@@ -95,7 +95,7 @@ class Completer {
     recovery();
     complete_schedule(spec_, say);
     for (const std::string& key : lines_with_controls(spec_))
-      problem(key, "has control characters in it");
+      problem(key_of_field(key), "has control characters in it");
     if (too_many_) return std::move(problems_);
     for (engine::KeyedProblem& found : engine::check_launch(spec_, resolved_))
       problem(std::move(found.key), std::move(found.message));
@@ -233,7 +233,7 @@ class Completer {
       problem("runtime.user",
               fmt::format("'{}' is not accepted: another user is not in this release ({})",
                           shown(runtime.user()), accepted("runtime.user")));
-    if (!runtime.has_limits()) set_default_limits(*runtime.mutable_limits());
+    set_default_limits(*runtime.mutable_limits());
     check_limits(spec_, [this](std::string key, std::string message) {
       problem(std::move(key), std::move(message));
     });
@@ -430,7 +430,7 @@ class Completer {
     });
     environment("resume.env", resume.env());
     if (!spec_.output_dir().empty() && !spec_.output_dir().starts_with('/'))
-      problem("output_dir",
+      problem("outputs.dir",
               fmt::format(
                   "'{}' is not absolute (an absolute directory; empty: chosen by the controller)",
                   shown(spec_.output_dir())));

@@ -14,8 +14,8 @@ std::string_view limits_accepted(std::string_view key) { return find_key(key)->a
 }  // namespace
 
 void set_default_limits(v1::LimitSpec& limits) {
-  limits.set_nofile(kNofileMax);
-  limits.set_memlock(std::numeric_limits<std::uint64_t>::max());
+  if (!limits.has_nofile()) limits.set_nofile(kNofileMax);
+  if (!limits.has_memlock()) limits.set_memlock(std::numeric_limits<std::uint64_t>::max());
 }
 
 // Memory and processors can be limited only in a container. The cgroups that muster makes for other

@@ -5,20 +5,20 @@
 #include <algorithm>
 
 #include "common/engine/model/engine.h"
-#include "common/spec/key_table.h"
+#include "common/spec/key_type.h"
 #include "common/spec/values.h"
 #include "common/text/words.h"
 
 namespace muster::spec {
 namespace {
 
-constexpr const char* kLater = "not in this release: only the default is accepted";
+constexpr const char* kNotYet = "not in this release: only the default is accepted";
 
 std::string list_below(std::string_view section) {
   std::string text;
   for (const KeyRow* row : keys_below(section))
     text += fmt::format("  {:<18} {}{}\n", leaf(row->key), row->help,
-                        row->kind == KeyKind::Later ? " (not in this release)" : "");
+                        row->type == &kLater ? " (not in this release)" : "");
   return text;
 }
 
@@ -61,11 +61,11 @@ Result<std::string> explain(std::string_view key) {
                                          : fmt::format("did you mean '{}'?", near)));
   }
   std::string text = fmt::format("{}: {}\n", row->key, row->help);
-  if (row->kind == KeyKind::Later) text += fmt::format("  {}\n", kLater);
+  if (row->type == &kLater) text += fmt::format("  {}\n", kNotYet);
   if (!row->accepted.empty()) text += fmt::format("  accepted: {}\n", row->accepted);
   if (!row->later.empty())
     text += fmt::format("  known, but not in this release: {}\n", row->later);
-  if (row->kind != KeyKind::Section)
+  if (row->type != &kSection && row->type != &kStart)
     text += row->fallback.empty() ? "  required\n" : fmt::format("  default: {}\n", row->fallback);
   if (row->key == "engine")
     for (const engine::Engine& engine : engine::engine_table())

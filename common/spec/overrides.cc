@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/spec/key_type.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/values.h"
 #include "common/text/words.h"
@@ -29,7 +30,7 @@ std::vector<std::string> path_of(std::string_view key) {
     if (dot == std::string_view::npos) return path;
     at = dot + 1;
     const KeyRow* row = find_key(key.substr(0, dot));
-    if (row != nullptr && row->kind == KeyKind::TextMap) {
+    if (row != nullptr && row->type == &kTextMap) {
       path.emplace_back(key.substr(at));
       return path;
     }

@@ -4,146 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <ranges>
 #include <utility>
 
+#include "common/spec/field.h"
+#include "common/spec/key_type.h"
 #include "common/spec/values.h"
 #include "common/text/words.h"
 
 namespace muster::spec {
 namespace {
-
-void set_duration(google::protobuf::Duration& to, Duration value) {
-  to.set_seconds(value.count() / 1'000'000'000);
-  to.set_nanos(static_cast<std::int32_t>(value.count() % 1'000'000'000));
-}
-
-// A word that only one engine knows stays unset if it is the default: complete() sets it for that
-// engine.
-v1::LaunchMode launch_mode(const std::string& text) {
-  return text == "finetune"   ? v1::LAUNCH_MODE_FINETUNE
-         : text == "eval"     ? v1::LAUNCH_MODE_EVAL
-         : text == "predict"  ? v1::LAUNCH_MODE_PREDICT
-         : text == "strategy" ? v1::LAUNCH_MODE_STRATEGY
-                              : v1::LAUNCH_MODE_UNSPECIFIED;
-}
-v1::Launcher launcher(const std::string& text) {
-  return text == "ranktable" ? v1::LAUNCHER_RANKTABLE
-         : text == "msrun"   ? v1::LAUNCHER_MSRUN
-                             : v1::LAUNCHER_UNSPECIFIED;
-}
-
-// --- setters of the simple rows ------------------------------------------------------------------
-using SetText = void (*)(v1::JobSpec&, const std::string&);
-const std::map<std::string_view, SetText>& text_setters() {
-  static const std::map<std::string_view, SetText> setters = {
-      {"name", [](v1::JobSpec& spec, const std::string& text) { spec.set_name(text); }},
-      {"description",
-       [](v1::JobSpec& spec, const std::string& text) { spec.set_description(text); }},
-      {"compat", [](v1::JobSpec& spec,
-                    const std::string& text) { spec.set_compat(text == "none" ? "" : text); }},
-      {"engine", [](v1::JobSpec& spec, const std::string& text) { spec.set_engine(text); }},
-      {"runtime.python", [](v1::JobSpec& spec,
-                            const std::string& text) { spec.mutable_runtime()->set_python(text); }},
-      {"runtime.user",
-       [](v1::JobSpec& spec, const std::string& text) { spec.mutable_runtime()->set_user(text); }},
-      {"launch.per",
-       [](v1::JobSpec& spec, const std::string& text) {
-         spec.mutable_launch()->set_per(text == "once"   ? v1::LAUNCH_PER_ONCE
-                                        : text == "node" ? v1::LAUNCH_PER_NODE
-                                                         : v1::LAUNCH_PER_RANK);
-       }},
-      {"launch.script",
-       [](v1::JobSpec& spec, const std::string& text) {
-         spec.mutable_launch()->set_script(text == "auto" ? "" : text);
-       }},
-      {"launch.mode",
-       [](v1::JobSpec& spec, const std::string& text) {
-         spec.mutable_launch()->set_mode(launch_mode(text));
-       }},
-      {"launch.launcher",
-       [](v1::JobSpec& spec, const std::string& text) {
-         spec.mutable_launch()->set_launcher(launcher(text));
-       }},
-      {"launch.intercept",
-       [](v1::JobSpec& spec, const std::string& text) {
-         if (text == "off") spec.mutable_launch()->set_intercept(false);
-       }},
-      {"launch.cwd",
-       [](v1::JobSpec& spec, const std::string& text) {
-         spec.mutable_launch()->set_cwd(text == "auto" ? "" : text);
-       }},
-      {"resources.type", [](v1::JobSpec& spec,
-                            const std::string& text) { spec.mutable_resources()->set_type(text); }},
-      {"network.interface",
-       [](v1::JobSpec& spec, const std::string& text) {
-         spec.mutable_network()->set_interface(text);
-       }},
-  };
-  return setters;
-}
-
-using SetNumber = void (*)(v1::JobSpec&, std::uint32_t);
-const std::map<std::string_view, SetNumber>& number_setters() {
-  static const std::map<std::string_view, SetNumber> setters = {
-      {"resources.nodes",
-       [](v1::JobSpec& spec, std::uint32_t value) { spec.mutable_resources()->set_nodes(value); }},
-      {"recovery.max_restarts",
-       [](v1::JobSpec& spec, std::uint32_t value) {
-         spec.mutable_recovery()->set_max_restarts(value);
-       }},
-  };
-  return setters;
-}
-
-using SetDuration = void (*)(v1::JobSpec&, Duration);
-const std::map<std::string_view, SetDuration>& duration_setters() {
-  static const std::map<std::string_view, SetDuration> setters = {
-      {"runtime.setup.timeout",
-       [](v1::JobSpec& spec, Duration value) {
-         set_duration(*spec.mutable_runtime()->mutable_setup_timeout(), value);
-       }},
-      {"recovery.window",
-       [](v1::JobSpec& spec, Duration value) {
-         set_duration(*spec.mutable_recovery()->mutable_window(), value);
-       }},
-      {"recovery.orphan_grace",
-       [](v1::JobSpec& spec, Duration value) {
-         set_duration(*spec.mutable_recovery()->mutable_orphan_grace(), value);
-       }},
-      {"recovery.stop_grace",
-       [](v1::JobSpec& spec, Duration value) {
-         set_duration(*spec.mutable_recovery()->mutable_stop_grace(), value);
-       }},
-  };
-  return setters;
-}
-
-using TextMap = google::protobuf::Map<std::string, std::string>;
-using GetMap = TextMap* (*)(v1::JobSpec&);
-const std::map<std::string_view, GetMap>& map_getters() {
-  static const std::map<std::string_view, GetMap> getters = {
-      {"labels", [](v1::JobSpec& spec) { return spec.mutable_labels(); }},
-      {"runtime.env", [](v1::JobSpec& spec) { return spec.mutable_runtime()->mutable_env(); }},
-      {"launch.vars", [](v1::JobSpec& spec) { return spec.mutable_launch()->mutable_vars(); }},
-      {"resources.select",
-       [](v1::JobSpec& spec) { return spec.mutable_resources()->mutable_select(); }},
-      {"resume.env", [](v1::JobSpec& spec) { return spec.mutable_resume()->mutable_env(); }},
-      {"resume.vars", [](v1::JobSpec& spec) { return spec.mutable_resume()->mutable_vars(); }},
-  };
-  return getters;
-}
-
-std::vector<std::string_view> choices(std::string_view text) {
-  std::vector<std::string_view> result;
-  constexpr std::string_view kBetween = " | ";
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(kBetween), text.size());
-    result.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + kBetween.size(), text.size()));
-  }
-  return result;
-}
 
 // Returns the nearest of `known`, if no other one is equally near.
 std::string_view only_nearest(std::string_view word, std::vector<std::string_view> known) {
@@ -164,12 +35,6 @@ std::string below(const std::string& section, std::string_view name) {
 }
 
 }  // namespace
-
-bool SpecReader::has_reader(std::string_view key) {
-  return text_setters().contains(key) || number_setters().contains(key) ||
-         duration_setters().contains(key) || map_getters().contains(key) ||
-         specials().contains(key);
-}
 
 void SpecReader::problem(const Node& at, std::string key, std::string message) {
   spoiled_.insert(key);
@@ -239,7 +104,7 @@ void SpecReader::read_meant() {
       const bool fresh = places_.try_emplace(key, value->line, value->column).second;
       if (value->bad) {
         spoiled_.insert(key);
-      } else if (known->kind == KeyKind::Section) {
+      } else if (known->type == &kSection || known->type == &kStart) {
         section(*value, key);  // keys of the correctly spelt section are not read again
       } else if (fresh) {
         row(*value, *known);
@@ -296,8 +161,7 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
   if (const KeyRow* alias = find_alias(section_key, name); alias != nullptr && !is_leaf(name)) {
     // Where other tools have a section and muster has one value, the content of the section is not
     // checked.
-    const bool readable = value.kind != Node::Kind::Map || alias->kind == KeyKind::TextMap ||
-                          alias->kind == KeyKind::Section;
+    const bool readable = value.kind != Node::Kind::Map || alias->type->map_adds;
     return say(alias->key, readable);
   }
   std::vector<std::string_view> here, everywhere;
@@ -325,43 +189,10 @@ void SpecReader::unknown(const Node& key, const Node& value, const std::string& 
 }
 
 void SpecReader::row(const Node& node, const KeyRow& row) {
-  switch (row.kind) {
-    case KeyKind::Section:
-      return row.key == "start" ? start(node) : section(node, std::string(row.key));
-    case KeyKind::Later: return later(node, row);
-    case KeyKind::Choice: return choice(node, row);
-    case KeyKind::TextMap: return text_map(node, row);
-    case KeyKind::Special: return (this->*specials().at(row.key))(node, row);
-    case KeyKind::Text:
-      if (const std::string* value = text(node, row)) text_setters().at(row.key)(spec_, *value);
-      return;
-    case KeyKind::Number:
-      if (const std::string* value = text(node, row)) {
-        if (auto number = parse_number(*value, row.least, row.most))
-          number_setters().at(row.key)(spec_, static_cast<std::uint32_t>(*number));
-        else
-          problem(node, std::string(row.key), number.error().message);
-      }
-      return;
-    case KeyKind::Duration:
-      if (const std::string* value = text(node, row)) {
-        if (auto duration = parse_duration(*value))
-          duration_setters().at(row.key)(spec_, *duration);
-        else
-          problem(node, std::string(row.key), duration.error().message);
-      }
-      return;
-  }
-}
-
-void SpecReader::later(const Node& node, const KeyRow& row) {
-  const Tree fallback = read_tree(row.fallback, false);
-  // `none` and null both mean "nothing".
-  const bool empty_word = node.kind == Node::Kind::Null && row.fallback == "none";
-  if (!empty_word && !same_value(node, fallback.root))
-    problem(node, std::string(row.key),
-            fmt::format("is known but not in this release; leave it out (its default is {})",
-                        row.fallback));
+  if (node.kind == Node::Kind::Null && row.type->null == NullMeans::Absent) return;
+  if (node.kind == Node::Kind::Null && row.type->null == NullMeans::Zero)
+    return Field(spec_, first_field(row)).set_number(0);
+  row.type->read(*this, node, row);
 }
 
 const std::string* SpecReader::text(const Node& node, const KeyRow& row) {
@@ -385,42 +216,32 @@ void SpecReader::not_accepted(const Node& node, const KeyRow& row, std::string_v
                         row.accepted));
 }
 
-void SpecReader::choice(const Node& node, const KeyRow& row) {
-  const std::string* value =
-      node.kind == Node::Kind::Null && row.fallback == "none" ? nullptr : text(node, row);
-  if (value == nullptr) return;
-  const auto accepted = choices(row.accepted);
-  const auto later_words = choices(row.later);
-  if (std::ranges::find(accepted, *value) != accepted.end())
-    text_setters().at(row.key)(spec_, *value);
-  else if (std::ranges::find(later_words, *value) != later_words.end())
-    problem(node, std::string(row.key),
-            fmt::format("'{}' is known but not in this release ({})", *value, row.accepted));
-  else {
-    not_accepted(node, row, *value);
-    // The later checks depend on which engine was meant.
-    if (row.key == "engine") spec_.set_engine(*value);
+void SpecReader::one_or_list(const Node& node, const KeyRow& row, const std::string& item_must,
+                             const std::function<void(const Node&)>& add) {
+  const std::string key(row.key);
+  if (node.kind == Node::Kind::Scalar) return add(node);
+  if (node.kind != Node::Kind::List)
+    return problem(node, key, fmt::format("must not be a map ({})", row.accepted));
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    const Node& item = node.items[i];
+    if (item.bad) continue;
+    if (item.kind == Node::Kind::Scalar)
+      add(item);
+    else
+      item_problem(item, fmt::format("{}[{}]", key, i), item_must);
   }
 }
 
-void SpecReader::text_map(const Node& node, const KeyRow& row) {
-  if (node.kind == Node::Kind::Null) return;
-  if (node.kind != Node::Kind::Map)
-    return problem(node, std::string(row.key), fmt::format("must be a map ({})", row.accepted));
-  TextMap& map = *map_getters().at(row.key)(spec_);
-  for (std::size_t i = 0; i < node.keys.size(); ++i) {
-    const Node& value = node.items[i];
-    const std::string key = fmt::format("{}.{}", row.key, node.keys[i].text);
-    places_[key] = {value.line, value.column};
-    if (value.bad)
-      spoiled_.insert(key);
-    else if (value.kind == Node::Kind::Scalar)
-      map[node.keys[i].text] = value.text;
-    else
-      problem(value, shown(key),
-              value.kind == Node::Kind::Null ? "has no value; \"\" is the empty text"
-                                             : "must be one text");
-  }
+std::string SpecReader::below_base(const std::string& path) const {
+  std::string whole = (std::filesystem::path(options_.base_dir) / path).lexically_normal().string();
+  if (whole.size() > 1 && whole.ends_with('/')) whole.pop_back();
+  return whole;
+}
+
+Result<std::string> SpecReader::file(const std::string& path, std::size_t most) const {
+  if (!options_.read_file) return fail(ErrorCode::Unsupported, "no file can be read here");
+  return options_.read_file(
+      (std::filesystem::path(options_.base_dir) / path).lexically_normal().string(), most);
 }
 
 }  // namespace muster::spec

@@ -30,88 +30,33 @@ class SpecReader {
   // from the first.
   [[nodiscard]] bool spoiled(const std::string& key) const;
 
-  // True if a Special row has a reader of its own; a test checks that every row has one.
-  static bool has_reader(std::string_view key);
-
- private:
-  using Special = void (SpecReader::*)(const Node&, const KeyRow&);
-  static const std::map<std::string_view, Special>& specials();
-
+  // --- for the types (key_type.h) ----------------------------------------------------------------
+  [[nodiscard]] v1::JobSpec& spec() { return spec_; }
   void problem(const Node& at, std::string key, std::string message);
   // Reports a problem of one list element, which is then left out. The numbers of the other
   // elements are those that complete() sees.
   void item_problem(const Node& at, std::string key, std::string message);
+  void not_accepted(const Node& node, const KeyRow& row, std::string_view value);
+  void spoil(const std::string& key) { spoiled_.insert(key); }
+  // Sets the position of a key, of a map's entry or of a list's element.
+  void place(const std::string& key, const Node& at) { places_[key] = {at.line, at.column}; }
+  // Returns the text of a scalar. Otherwise reports a problem and returns nothing.
+  const std::string* text(const Node& node, const KeyRow& row);
   // Accepts one text or a list of texts, and calls `add` for each.
   void one_or_list(const Node& node, const KeyRow& row, const std::string& item_must,
                    const std::function<void(const Node&)>& add);
   void section(const Node& node, const std::string& prefix);
+  // Returns the absolute path of one that is relative to the spec.
+  [[nodiscard]] std::string below_base(const std::string& path) const;
+  // Returns the content of a file that the spec names, at most `most` bytes.
+  [[nodiscard]] Result<std::string> file(const std::string& path, std::size_t most) const;
+
+ private:
   void unknown(const Node& key, const Node& value, const std::string& section_key);
   // Reads the values of misspelt keys as values of the intended keys, so that problems inside are
   // reported in the same pass.
   void read_meant();
   void row(const Node& node, const KeyRow& row);
-  void later(const Node& node, const KeyRow& row);
-  void choice(const Node& node, const KeyRow& row);
-  void text_map(const Node& node, const KeyRow& row);
-  // Returns the text of a scalar. Otherwise reports a problem and returns nothing.
-  const std::string* text(const Node& node, const KeyRow& row);
-  void not_accepted(const Node& node, const KeyRow& row, std::string_view value);
-
-  // read_code.cc
-  void code_patches(const Node& node, const KeyRow& row);
-  // read_table.cc
-  void rank_table(const Node& node, const KeyRow& row);
-  // read_observe.cc
-  void profile(const Node& node, const KeyRow& row);
-  void profile_step(const Node& node, const KeyRow& row);
-  void profile_ranks(const Node& node, const KeyRow& row);
-  void dump(const Node& node, const KeyRow& row);
-  // read_schedule.cc
-  void schedule_after(const Node& node, const KeyRow& row);
-  // read_start.cc
-  void start(const Node& node);
-  void start_from(const Node& node, const KeyRow& row);
-  void start_as(const Node& node, const KeyRow& row);
-  void start_step(const Node& node, const KeyRow& row);
-  void inputs(const Node& node, const KeyRow& row);
-  void input(const std::string& name, const Node& node, const std::string& key);
-  void no_stages(const Node& node, const KeyRow& row);
-  // read_limits.cc
-  v1::LimitSpec& limits();
-  void nofile(const Node& node, const KeyRow& row);
-  void memlock(const Node& node, const KeyRow& row);
-  void memory(const Node& node, const KeyRow& row);
-  void cpus(const Node& node, const KeyRow& row);
-  // read_special.cc
-  std::vector<std::string> words(const Node& node, const KeyRow& row, bool map_too);
-  void code_from(const Node& node, const KeyRow& row);
-  void code_at(const Node& node, const KeyRow& row);
-  void setup(const Node& node, const KeyRow& row);
-  void setup_run(const Node& node, const KeyRow& row);
-  void launch_run(const Node& node, const KeyRow& row);
-  void launch_args(const Node& node, const KeyRow& row);
-  void launch_config(const Node& node, const KeyRow& row);
-  void launch_lockstep(const Node& node, const KeyRow& row);
-  void devices(const Node& node, const KeyRow& row);
-  void hosts(const Node& node, const KeyRow& row);
-  void master_port(const Node& node, const KeyRow& row);
-  void checkpoint_dir(const Node& node, const KeyRow& row);
-  void checkpoint_storage(const Node& node, const KeyRow& row);
-  void resume(const Node& node, const KeyRow& row);
-  void resume_args(const Node& node, const KeyRow& row);
-  // read_patch.cc
-  void config_patch(const Node& node, const KeyRow& row);
-  void resume_drop(const Node& node, const KeyRow& row);
-  // read_container.cc
-  void image(const Node& node, const KeyRow& row);
-  void mounts(const Node& node, const KeyRow& row);
-  void mount(const Node& node, const std::string& key);
-  // read_special.cc
-  void plog(const Node& node, const KeyRow& row);
-  void progress(const Node& node, const KeyRow& row);
-  void progress_part(const Node& node, const KeyRow& row);
-  void success(const Node& node, const KeyRow& row);
-  void success_part(const Node& node, const KeyRow& row);
 
   const ParseOptions& options_;
   v1::JobSpec& spec_;

@@ -17,6 +17,7 @@
 #include "controller/api/job_page.h"
 #include "controller/api/last_loss.h"
 #include "controller/api/plan.h"
+#include "controller/api/yaml_spec.h"
 #include "controller/core/chains/chains.h"
 #include "controller/core/queue_why.h"
 #include "controller/core/submission_warnings.h"
@@ -87,48 +88,57 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
                                                 const v1::SubmitJobRequest* request,
                                                 v1::SubmitJobResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
-    auto submission = read_submission(*request);
-    if (!submission) return reactor->Finish(rpc::to_status(submission.error()));
-    const std::string what = what_is(*submission);
-    if (request->request_id().size() > kRequestIdMax) {
-      return reactor->Finish(
-          {grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " +
-                                                   std::to_string(request->request_id().size()) +
-                                                   " bytes, at most 128"});
-    }
-    if (const std::string shortage = edge_.shortage ? edge_.shortage() : std::string();
-        !shortage.empty()) {
-      return reactor->Finish(
-          {grpc::StatusCode::RESOURCE_EXHAUSTED, "submitting " + what + ": " + shortage +
-                                                     ", new jobs are refused until there is room; "
-                                                     "running ones go on; submit it again then"});
-    }
-    const WallTime now = edge_.shell.now().wall;
-    for (std::size_t i = 0; i < submission->jobs.size(); ++i)
-      submission->ids.push_back(ids_.next(now));
-    std::vector<JobId> ids = submission->ids;
-    if (is_plain(submission->jobs.front().spec))
-      return submit({.jobs = std::move(submission->jobs), .archived = {}}, std::move(ids), request,
-                    response, reactor);
-    const bool taken =
-        edge_.shell.read([this, request, response, reactor, ids = std::move(ids),
-                          submission = *std::move(submission)](const View& view) mutable {
-          // The same request id gives the same job, whatever happened to the jobs that it names.
-          const RequestId id(request->request_id());
-          if (const auto known = view.ledger.request_ids.find(id);
-              !id.empty() && known != view.ledger.request_ids.end()) {
-            fill_submitted(view, known->second, true, *response);
-            return reactor->Finish(grpc::Status::OK);
-          }
-          resolve(edge_, view, std::move(submission),
-                  [this, request, response, reactor,
-                   ids = std::move(ids)](Result<Resolved> resolved) mutable {
-                    if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
-                    submit(*std::move(resolved), std::move(ids), request, response, reactor);
-                  });
-        });
-    if (!taken) reactor->Finish(overloaded());
+    if (!request->has_yaml()) return start(read_submission(*request), request, response, reactor);
+    edge_.work.post("yaml", [this, request, response, reactor] {
+      const auto parsed = with_specs(*request);
+      start(parsed ? read_submission(*parsed) : Result<Submission>(fail(parsed.error())), request,
+            response, reactor);
+    });
   });
+}
+
+void JobService::start(Result<Submission> submission, const v1::SubmitJobRequest* request,
+                       v1::SubmitJobResponse* response, grpc::ServerUnaryReactor* reactor) {
+  if (!submission) return reactor->Finish(rpc::to_status(submission.error()));
+  const std::string what = what_is(*submission);
+  if (request->request_id().size() > kRequestIdMax) {
+    return reactor->Finish(
+        {grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " +
+                                                 std::to_string(request->request_id().size()) +
+                                                 " bytes, at most 128"});
+  }
+  if (const std::string shortage = edge_.shortage ? edge_.shortage() : std::string();
+      !shortage.empty()) {
+    return reactor->Finish(
+        {grpc::StatusCode::RESOURCE_EXHAUSTED, "submitting " + what + ": " + shortage +
+                                                   ", new jobs are refused until there is room; "
+                                                   "running ones go on; submit it again then"});
+  }
+  const WallTime now = edge_.shell.now().wall;
+  for (std::size_t i = 0; i < submission->jobs.size(); ++i)
+    submission->ids.push_back(ids_.next(now));
+  std::vector<JobId> ids = submission->ids;
+  if (is_plain(submission->jobs.front().spec))
+    return submit({.jobs = std::move(submission->jobs), .archived = {}}, std::move(ids), request,
+                  response, reactor);
+  const bool taken =
+      edge_.shell.read([this, request, response, reactor, ids = std::move(ids),
+                        submission = *std::move(submission)](const View& view) mutable {
+        // The same request id gives the same job, whatever happened to the jobs that it names.
+        const RequestId id(request->request_id());
+        if (const auto known = view.ledger.request_ids.find(id);
+            !id.empty() && known != view.ledger.request_ids.end()) {
+          fill_submitted(view, known->second, true, *response);
+          return reactor->Finish(grpc::Status::OK);
+        }
+        resolve(edge_, view, std::move(submission),
+                [this, request, response, reactor,
+                 ids = std::move(ids)](Result<Resolved> resolved) mutable {
+                  if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
+                  submit(*std::move(resolved), std::move(ids), request, response, reactor);
+                });
+      });
+  if (!taken) reactor->Finish(overloaded());
 }
 
 void JobService::submit(Resolved resolved, std::vector<JobId> ids,

@@ -64,6 +64,8 @@ class JobService final : public v1::JobService::CallbackService {
  private:
   // For complete specs in which nothing is left to resolve. `ids` are the ids that the jobs get.
   // Any thread.
+  void start(Result<Submission> submission, const v1::SubmitJobRequest* request,
+             v1::SubmitJobResponse* response, grpc::ServerUnaryReactor* reactor);
   void submit(Resolved resolved, std::vector<JobId> ids, const v1::SubmitJobRequest* request,
               v1::SubmitJobResponse* response, grpc::ServerUnaryReactor* reactor);
 

@@ -17,6 +17,7 @@
 #include "controller/api/convert.h"
 #include "controller/api/resolve_chain.h"
 #include "controller/api/show_launch.h"
+#include "controller/api/yaml_spec.h"
 #include "controller/core/chains/predecessors.h"
 #include "controller/core/chains/start_point.h"
 #include "controller/core/placement/table_hosts.h"
@@ -206,11 +207,8 @@ Result<PlannedSubmission> read_planned(const v1::PlanJobRequest& request) {
   return planned;
 }
 
-}  // namespace
-
-void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
-              grpc::ServerUnaryReactor* reactor) {
-  auto planned = read_planned(*request);
+void plan(Edge& edge, Result<PlannedSubmission> planned, const v1::PlanJobRequest* request,
+          v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor) {
   if (!planned) return reactor->Finish(rpc::to_status(planned.error()));
   const bool taken = edge.shell.read([&edge, reactor, request, response,
                                       planned = *std::move(planned)](const View& view) mutable {
@@ -236,6 +234,18 @@ void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse
         });
   });
   if (!taken) reactor->Finish(overloaded());
+}
+
+}  // namespace
+
+void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
+              grpc::ServerUnaryReactor* reactor) {
+  if (!request->has_yaml()) return plan(edge, read_planned(*request), request, response, reactor);
+  edge.work.post("yaml", [&edge, request, response, reactor] {
+    const auto parsed = with_specs(*request);
+    plan(edge, parsed ? read_planned(*parsed) : Result<PlannedSubmission>(fail(parsed.error())),
+         request, response, reactor);
+  });
 }
 
 }  // namespace muster::controller

@@ -212,6 +212,68 @@ class ApiClient(unittest.TestCase):
         nodes = self.api.call("muster.v1.NodeService/ListNodes").nodes
         self.assertEqual([node.name for node in nodes], ["n0", "n1"])
 
+    def test_what_a_person_writes(self):
+        """No parser of job.yaml in the program: the text goes as it is, with the files that it names."""
+        request = self.api.request("muster.v1.JobService/SubmitJob")
+        request.yaml.text = (
+            "name: by-text\nengine: command\nlaunch: {run: [sh, -c, 'echo $WHO; cat x.txt']}\n"
+            "code: {at: CODE, patches: x.diff}\nresources: {nodes: 1, devices: 1, type: cpu}\n"
+        ).replace("CODE", self.code())
+        request.yaml.files["x.diff"] = b"--- a/x.txt\n+++ b/x.txt\n@@ -1 +1 @@\n-old\n+new\n"
+        request.yaml.set["launch.cwd"] = "auto"
+        request.yaml.env["WHO"] = "python"
+        job = self.api.call("muster.v1.JobService/SubmitJob", request).job_id
+        list(self.api.call("muster.v1.JobService/Watch", stream=True, job=job, until_final=True))
+        log = self.api.call("muster.v1.JobService/ReadLogs", stream=True, job=job, follow=True)
+        self.assertEqual(b"".join(chunk.data for chunk in log), b"python\nnew\n")
+
+        plan = self.api.request("muster.v1.JobService/PlanJob")
+        plan.yaml.CopyFrom(request.yaml)
+        planned = self.api.call("muster.v1.JobService/PlanJob", plan)
+        self.assertEqual(planned.ranks[0].argv[:2], ["sh", "-c"])
+
+        del request.yaml.files["x.diff"]
+        request.yaml.text += "reources: {}\n"
+        with self.assertRaises(grpc.RpcError) as error:
+            self.api.call("muster.v1.JobService/SubmitJob", request)
+        self.assertEqual(error.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+        self.assertRegex(
+            error.exception.details(),
+            r"job.yaml:4:\d+: code.patches\[0\]: 'x.diff': is not among the files of the request\n"
+            r"job.yaml:6:1: reources: unknown key; did you mean 'resources'\?",
+        )
+        request.spec.name = "both"
+        with self.assertRaises(grpc.RpcError) as error:
+            self.api.call("muster.v1.JobService/SubmitJob", request)
+        self.assertIn("both 'yaml' and specs", error.exception.details())
+
+    def test_a_chain_that_a_person_writes(self):
+        request = self.api.request("muster.v1.JobService/SubmitJob")
+        request.yaml.text = (
+            "name: by-text-chain\nengine: command\nresources: {nodes: 1, devices: 1, type: cpu}\n"
+            "stages:\n  one: {launch: {run: 'true'}}\n  two: {launch: {run: echo ${stages.one.out}}}\n"
+        )
+        stages = self.api.call("muster.v1.JobService/SubmitJob", request).stages
+        self.assertEqual([stage.stage for stage in stages], ["one", "two"])
+        for stage in stages:
+            list(
+                self.api.call(
+                    "muster.v1.JobService/Watch",
+                    stream=True,
+                    job=stage.job_id,
+                    until_final=True,
+                )
+            )
+        job = self.api.call("muster.v1.JobService/GetJob", job=stages[1].job_id).job
+        self.assertEqual(job.resolved.after, [stages[0].job_id])
+
+    def code(self):
+        path = self.cluster.path("code")
+        os.makedirs(path, exist_ok=True)
+        with open(os.path.join(path, "x.txt"), "w", encoding="ascii") as file:
+            file.write("old\n")
+        return path
+
     def test_errors(self):
         with self.assertRaises(grpc.RpcError) as error:
             self.api.call("muster.v1.JobService/GetJob", job="nothing")

@@ -278,7 +278,7 @@ void plan_rank_table(Launching& launching) {
       wrong = fmt::format("it has {} bytes, at most {}", path.size(), kPathBytesMax);
     if (!wrong.empty()) {
       launching.problems.push_back(
-          {.key = "output_dir",
+          {.key = "outputs.dir",
            .message = fmt::format("the rank table would be '{}': {}; choose another output_dir",
                                   path, wrong)});
       return;

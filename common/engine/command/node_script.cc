@@ -194,7 +194,7 @@ void check_node_script(const v1::JobSpec& spec, Problems& problems) {
   const std::string line_end = "\n";
   if (spec.output_dir().find(line_end) != std::string::npos ||
       spec.checkpoint().dir().find(line_end) != std::string::npos)
-    problems.push_back({.key = "output_dir",
+    problems.push_back({.key = "outputs.dir",
                         .message = "has a line feed in it, which cannot be passed to a script a "
                                    "node; choose another directory"});
 }

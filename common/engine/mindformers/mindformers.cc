@@ -123,7 +123,7 @@ void set_arguments(Launching& launching) {
   if (request.save_dir.find('=') != std::string::npos ||
       request.out_dir.find('=') != std::string::npos)
     launching.problems.push_back(
-        {.key = "output_dir",
+        {.key = "outputs.dir",
          .message = fmt::format(
              "'{}' has a '=' in it, at which run_mindformer.py takes its arguments apart; choose "
              "another directory (output_dir, checkpoint.dir)",
@@ -350,7 +350,7 @@ void check_launcher(const v1::JobSpec& spec, Problems& problems) {
   if (std::string wrong = ranktable::path_problem(spec.output_dir() + "/hccl.json");
       !spec.output_dir().empty() && !wrong.empty())
     problems.push_back(
-        {.key = "output_dir", .message = fmt::format("the rank table goes below it: {}", wrong)});
+        {.key = "outputs.dir", .message = fmt::format("the rank table goes below it: {}", wrong)});
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST_F(Bounds, APathThatATerminalWouldObeyIsNotTaken) {
   v1::SubmitJobResponse response;
   const grpc::Status refused = stub_->SubmitJob(context().get(), request, &response);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_NE(refused.error_message().find("output_dir: has control characters in it"),
+  EXPECT_NE(refused.error_message().find("outputs.dir: has control characters in it"),
             std::string::npos)
       << refused.error_message();
 }

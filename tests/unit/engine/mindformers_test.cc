@@ -225,13 +225,13 @@ TEST(RankTableLaunch, ItsPathIsOneThatHcclOpens) {
   auto request = request_of(spec);
   request.out_dir = "/data/x.json.d";
   EXPECT_THAT(refusal(request),
-              HasSubstr("output_dir: the rank table would be "
+              HasSubstr("outputs.dir: the rank table would be "
                         "'/data/x.json.d/ranktables/attempt-1/node-0/hccl_2s_4p.json': "));
   request.out_dir = "/" + std::string(4090, 'o');
   EXPECT_THAT(refusal(request), HasSubstr("at most 4095; choose another output_dir"));
   auto named = spec;
   named.set_output_dir("/data/x.json.d");
-  EXPECT_THAT(problem_text(named), HasSubstr("output_dir: the rank table goes below it"));
+  EXPECT_THAT(problem_text(named), HasSubstr("outputs.dir: the rank table goes below it"));
   named.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
   EXPECT_EQ(problem_text(named), "") << "no table, no rule";
 }
@@ -451,7 +451,7 @@ TEST(Mindformers, TheOutputRootIsTheAttemptsByBothOfItsNames) {
   EXPECT_THAT(plan->ranks[1].argv, Not(Contains("/mine")));
   auto odd = request_of(spec);
   odd.save_dir = "/out/a=b/attempt-1";
-  EXPECT_THAT(refusal(odd), HasSubstr("output_dir: '/out/a=b/attempt-1' has a '=' in it"));
+  EXPECT_THAT(refusal(odd), HasSubstr("outputs.dir: '/out/a=b/attempt-1' has a '=' in it"));
 }
 
 TEST(Mindformers, ItsIdentityIsNobodyElsesToSet) {

@@ -1,12 +1,17 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
 #include "common/spec/explain.h"
-#include "common/spec/key_table.h"
+#include "common/spec/field.h"
+#include "common/spec/key_type.h"
 #include "common/spec/read_spec.h"
 #include "common/text/words.h"
 #include "tests/support/checkout.h"
@@ -24,16 +29,65 @@ TEST(KeyTable, IsSound) {
       EXPECT_TRUE(seen.contains(row.key.substr(0, dot))) << row.key << " has no section before it";
     }
     EXPECT_TRUE(read_tree(row.fallback, false).problems.empty()) << row.key;
-    if (row.kind == KeyKind::Section || row.kind == KeyKind::Later) {
-      EXPECT_FALSE(SpecReader::has_reader(row.key)) << row.key;
-      continue;
-    }
-    EXPECT_TRUE(SpecReader::has_reader(row.key)) << row.key;
-    EXPECT_FALSE(row.accepted.empty()) << row.key;
-    if (row.kind == KeyKind::Choice) {
+    ASSERT_NE(row.type, nullptr) << row.key;
+    for (const std::string_view field : fields_of(row))
+      EXPECT_NE(find_field(field), nullptr) << row.key << ": " << field;
+    if (row.type->has_field) {
       EXPECT_FALSE(row.accepted.empty()) << row.key;
     }
   }
+}
+
+// The words of a choice are values of its field.
+TEST(KeyTable, EveryWordOfAChoiceHasAValue) {
+  for (const KeyRow& row : key_table()) {
+    if (row.type != &kChoice) continue;
+    const auto* type = find_field(first_field(row))->enum_type();
+    for (const std::string_view word : choices(row.accepted))
+      if (type != nullptr && word != row.fallback) {
+        EXPECT_NE(enum_value(*type, word), nullptr) << row.key << ": " << word;
+      }
+  }
+}
+
+void collect_leaves(const google::protobuf::Descriptor& type, const std::string& prefix,
+                    std::set<std::string>& leaves) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const auto& field = *type.field(i);
+    const std::string path = prefix + field.name();
+    const bool inner = !field.is_repeated() && field.message_type() != nullptr &&
+                       field.message_type()->file() == type.file();
+    if (inner)
+      collect_leaves(*field.message_type(), path + ".", leaves);
+    else
+      leaves.insert(path);
+  }
+}
+
+TEST(KeyTable, AFieldHasAKey) {
+  EXPECT_EQ(key_of_field("observe.step"), "observe.progress.step");
+  EXPECT_EQ(key_of_field("output_dir"), "outputs.dir");
+  EXPECT_EQ(key_of_field("code.at"), "code.at");
+  EXPECT_EQ(key_of_field("runtime.setup[2]"), "runtime.setup[2]");
+  EXPECT_EQ(key_of_field("runtime.env.A"), "runtime.env.A");
+  EXPECT_EQ(key_of_field("stage.creates"), "stage.creates");
+}
+
+// A field that no key sets could only be reached over the API.
+TEST(KeyTable, EveryFieldOfTheSpecHasAKey) {
+  std::set<std::string> leaves;
+  collect_leaves(*v1::JobSpec::descriptor(), "", leaves);
+  EXPECT_GT(leaves.size(), 60U);
+  for (const KeyRow& row : key_table())
+    for (const std::string_view field : fields_of(row)) {
+      leaves.erase(std::string(field));
+      std::erase_if(leaves, [&](const std::string& leaf) {
+        return leaf.starts_with(std::string(field) + ".");
+      });
+    }
+  // `stages` makes these.
+  std::erase_if(leaves, [](const std::string& leaf) { return leaf.starts_with("stage."); });
+  EXPECT_THAT(leaves, testing::IsEmpty());
 }
 
 // The list of the design: a key that is dropped from the table would be "unknown" to users who read
@@ -151,7 +205,7 @@ TEST(KeyTable, TheReadmeNamesWhatIsNotInThisRelease) {
   std::string_view rest = std::string_view(text).substr(at);
   for (const KeyRow& row : key_table()) {
     const bool named = rest.find("`" + std::string(row.key) + "`") != std::string_view::npos;
-    EXPECT_EQ(named, row.kind == KeyKind::Later || row.key == "runtime.user") << row.key;
+    EXPECT_EQ(named, row.type == &kLater || row.key == "runtime.user") << row.key;
     if (!row.later.empty()) {
       EXPECT_NE(rest.find("`" + std::string(row.key) + ": " + std::string(row.later) + "`"),
                 std::string_view::npos)
@@ -165,7 +219,7 @@ TEST(Explain, HasWordsForEveryKey) {
     const auto text = explain(key);
     ASSERT_TRUE(text) << key;
     EXPECT_TRUE(text->starts_with(std::string(key) + ": ")) << *text;
-    if (find_key(key)->kind == KeyKind::Later) {
+    if (find_key(key)->type == &kLater) {
       EXPECT_NE(text->find("not in this release"), std::string::npos) << *text;
     }
   }
@@ -208,22 +262,38 @@ TEST(KeyTable, AMisspeltKeyGetsTheRightOne) {
   EXPECT_EQ(corrected, asked);
 }
 
-// docs/job-spec.md has a heading or a table row that starts with `key` for every key, and for no
-// other.
-TEST(Docs, JobSpecHasEveryKey) {
+// "| key | default | accepted | what |", without the marks of code.
+std::string documented_row(const KeyRow& row) {
+  const auto cell = [](std::string_view text) {
+    std::string escaped;
+    for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
+    return escaped;
+  };
+  std::string accepted =
+      row.type == &kLater ? "*not in this release*: only the default" : cell(row.accepted);
+  if (!row.later.empty()) accepted += fmt::format(" (not in this release: {})", cell(row.later));
+  return fmt::format("| {} | {} | {} | {} |", row.key,
+                     row.fallback.empty() ? "**required**" : row.fallback, accepted,
+                     cell(row.help));
+}
+
+// docs/job-spec.md has the table's row of every key, and no other. A row may end with a link.
+TEST(Docs, JobSpecHasEveryRow) {
   std::ifstream file(test::checkout("docs/job-spec.md"));
   ASSERT_TRUE(file.is_open());
-  std::set<std::string> documented;
+  const std::regex link(R"(: \[[^\]]*\]\([^)]*\) \|$)");
+  std::map<std::string, std::string> documented;
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with("| `")) continue;
-    documented.insert(line.substr(3, line.find('`', 3) - 3));
+    const std::string key = line.substr(3, line.find('`', 3) - 3);
+    std::erase(line, '`');
+    documented[key] = std::regex_replace(line, link, " |");
   }
-  for (const std::string_view key : known_keys())
-    if (find_key(key)->kind != KeyKind::Section) {
-      EXPECT_TRUE(documented.contains(std::string(key)))
-          << "docs/job-spec.md does not have `" << key << "`";
-    }
-  for (const std::string& key : documented)
+  for (const KeyRow& row : key_table()) {
+    if (row.type == &kSection || row.type == &kStart) continue;
+    EXPECT_EQ(documented[std::string(row.key)], documented_row(row)) << row.key;
+  }
+  for (const auto& [key, line] : documented)
     if (!key.starts_with("${") && !key.starts_with("MUSTER_")) {
       EXPECT_NE(find_key(key), nullptr) << "docs/job-spec.md has `" << key << "`, which is no key";
     }

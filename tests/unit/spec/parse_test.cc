@@ -313,7 +313,7 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->set_max_restarts(4'000'000'000); }),
             "recovery.max_restarts: 4000000000 is out of range (0..100000)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.set_output_dir("rel"); }),
-            "output_dir: 'rel' is not absolute (an absolute directory; empty: chosen by the "
+            "outputs.dir: 'rel' is not absolute (an absolute directory; empty: chosen by the "
             "controller)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_code()->set_at("rel"); }),
             "code.at: 'rel' is not absolute (an absolute directory)\n");

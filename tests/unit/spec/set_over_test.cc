@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "common/spec/key_type.h"
 #include "common/spec/parse.h"
 
 namespace muster::spec {
@@ -80,6 +83,205 @@ TEST(SetOver, EveryProblemIsReported) {
       "launch.args[0]: without sink mode a later attempt cannot load the ranks' parts of a "
       "checkpoint; leave it out, or start every attempt from the beginning with resume: "
       "none\nresources.nodes: 'none' is not a whole number (1..65536)\n");
+}
+
+// --- every row is set, nulled and reset ----------------------------------------------------------
+// A value for each key that has a field. `with`: what else the spec needs for it.
+struct Sample {
+  const char *key, *value;
+  const char* with = "";
+};
+constexpr const char *kScript = "engine: torch\nlaunch: {script: a.py, per: node}\n",
+                     *kStep =
+                         "engine: torch\nlaunch: {script: a.py}\nobserve: {progress: {step: "
+                         "'at (.*)'}}\n",
+                     *kImage = "engine: torch\nlaunch: {script: a.py}\nruntime: {image: a:1}\n",
+                     *kPlain = "engine: torch\nlaunch: {script: a.py}\n";
+const std::vector<Sample>& samples() {
+  static const std::vector<Sample> all = {
+      {"name", "other"},
+      {"description", "words"},
+      {"labels", "{team: nlp}"},
+      {"compat", "modelarts"},
+      {"engine", "torch", "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n"},
+      {"code.from", "below", kPlain},
+      {"code.at", "/elsewhere", kPlain},
+      {"code.patches", "[a.diff]"},
+      {"runtime.image", "a:1"},
+      {"runtime.python", "python3.11"},
+      {"runtime.setup", "true"},
+      {"runtime.setup.run", "[true, 'a b']"},
+      {"runtime.setup.timeout", "5m",
+       "engine: torch\nlaunch: {script: a.py}\nruntime: {setup: x}\n"},
+      {"runtime.env", "{A: b}"},
+      {"runtime.mounts", "[/data]", kImage},
+      {"runtime.user", ""},  // one value alone is accepted
+      {"runtime.limits.nofile", "1024"},
+      {"runtime.limits.memlock", "64MiB"},
+      {"runtime.limits.memory", "1GiB", kImage},
+      {"runtime.limits.cpus", "1.5", kImage},
+      {"launch.per", "once", "engine: command\nlaunch: {run: a b}\nresources: {devices: 1}\n"},
+      {"launch.run", "a b", "engine: command\nlaunch: {run: c}\n"},
+      {"launch.script", "b.py", kPlain},
+      {"launch.config", "b.yaml"},
+      {"launch.mode", "finetune"},
+      {"launch.launcher", "msrun"},
+      {"launch.intercept", "off", kScript},
+      {"launch.args", "--lr 1", kPlain},
+      {"launch.patch", "{b.json: {x: 1}}", kPlain},
+      {"launch.vars", "{A: b}", kScript},
+      {"launch.cwd", "below", kPlain},
+      {"launch.lockstep", "no", "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n"},
+      {"resources.nodes", "3"},
+      {"resources.devices", "4"},
+      {"resources.type", "ascend"},
+      {"resources.hosts", "[n1, n2]"},
+      {"resources.select", "{zone: a}"},
+      {"resources.rank_table", "table.json"},
+      {"network.interface", "eth0"},
+      {"network.master_port", "29500"},
+      {"inputs", "{data: /data}"},
+      {"start.from", "/data/base", "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n"},
+      {"start.as", "resume",
+       "engine: torch\nlaunch: {script: a.py, args: '${start.dir}${resume.dir}'}\nstart: {from: "
+       "'job:b'}\n"},
+      {"start.step", "7",
+       "engine: torch\nlaunch: {script: a.py, args: '${start.dir}'}\nstart: {from: 'job:b'}\n"},
+      {"checkpoint.dir", "/fast"},
+      {"checkpoint.storage", "local"},
+      {"checkpoint.layout", "none", kPlain},
+      {"resume", "none", kPlain},
+      {"resume.args", "--again"},
+      {"resume.env", "{A: b}"},
+      {"resume.drop", "[--fresh]", "engine: torch\nlaunch: {script: a.py, args: --fresh}\n"},
+      {"resume.patch", "{b.json: {x: 1}}", kPlain},
+      {"resume.vars", "{A: b}", kScript},
+      {"outputs.dir", "/out"},
+      {"observe.profile", "true"},
+      {"observe.profile.start", "5",
+       "engine: mindformers\nlaunch: {config: a.yaml}\nobserve: "
+       "{profile: {stop: 9}}\n"},
+      {"observe.profile.stop", "8",
+       "engine: mindformers\nlaunch: {config: a.yaml}\nobserve: "
+       "{profile: {start: 5}}\n"},
+      {"observe.profile.ranks", "[0]",
+       "engine: mindformers\nlaunch: {config: a.yaml}\nobserve: "
+       "{profile: {start: 5}}\n"},
+      {"observe.dump", "dump.json"},
+      {"observe.plog", "false"},
+      {"observe.progress", "none", kPlain},
+      {"observe.progress.step", "'step (.*)'", kStep},
+      {"observe.progress.loss", "'loss (.*)'", kStep},
+      {"observe.progress.total", "100", kStep},
+      {"success", "exit0"},
+      {"success.regex", "done"},
+      {"success.file", "_DONE"},
+      {"success.rank_file", "'_DONE_${rank}'"},
+      {"recovery.max_restarts", "3"},
+      {"recovery.window", "1h"},
+      {"recovery.orphan_grace", "1m"},
+      {"recovery.stop_grace", "1s"},
+      {"schedule.after", "[a]"},
+  };
+  return all;
+}
+
+ParseOptions with_files() {
+  return {.base_dir = "/srv",
+          .read_file = [](const std::string& path, std::size_t) -> Result<std::string> {
+            if (path.ends_with(".diff"))
+              return std::string("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n");
+            if (path.ends_with("dump.json"))
+              return std::string(R"({"common_dump_settings": {}, "e2e_dump_settings": {}})");
+            return std::string(R"({"version": "1.0", "server_count": "1", "status": "completed",
+"server_list": [{"server_id": "10.0.0.1", "device": [
+{"device_id": "0", "device_ip": "192.168.1.1", "rank_id": "0"}]}]})");
+          }};
+}
+
+std::string put(v1::JobSpec& spec, const std::string& key, const std::string& value) {
+  ParseOptions options = with_files();
+  options.set = {{key, value}};
+  return format(set_over(spec, options), "");
+}
+
+class EveryRow : public testing::TestWithParam<Sample> {};
+
+TEST_P(EveryRow, IsSetNulledAndReset) {
+  const auto& [key, value, with] = GetParam();
+  const KeyRow& row = *find_key(key);
+  const std::string text =
+      std::string("name: x\n") +
+      (*with == '\0' ? "engine: mindformers\nlaunch: {config: a.yaml}\nresources: {devices: 1}\n"
+                     : with);
+  const Parsed parsed = parse_yaml(text, with_files());
+  ASSERT_EQ(format(parsed.problems, "job.yaml"), "") << text;
+  if (*value == '\0') return;
+  const std::string before = spec_hash(parsed.spec);
+  v1::JobSpec set = parsed.spec;
+  ASSERT_EQ(put(set, key, value), "");
+  EXPECT_NE(spec_hash(set), before) << "nothing was set";
+
+  v1::JobSpec nulled = set;
+  const std::string problems = put(nulled, key, "null");
+  if (row.type->null == NullMeans::Absent) {
+    EXPECT_EQ(problems, "");
+    EXPECT_EQ(spec_hash(nulled), before) << "null is as if the key were not there";
+  } else if (row.type->null == NullMeans::Zero || row.type == &kResume || row.type == &kProgress) {
+    EXPECT_EQ(problems, "") << "null is a value";
+  } else {
+    EXPECT_THAT(problems, testing::HasSubstr(std::string(key) + ": has no value"));
+  }
+
+  // The default sets it back, where one is a value of its own.
+  const bool writable = !row.fallback.empty() && row.fallback != "null" && !row.type->map_adds &&
+                        row.key != std::string_view("resources.devices");
+  if (!writable) return;
+  v1::JobSpec reset = set;
+  EXPECT_EQ(put(reset, key, std::string(row.fallback)), "");
+  EXPECT_EQ(spec_hash(reset), before) << "set to its default";
+}
+
+INSTANTIATE_TEST_SUITE_P(KeyTable, EveryRow, testing::ValuesIn(samples()),
+                         [](const testing::TestParamInfo<Sample>& row) {
+                           std::string name = row.param.key;
+                           for (char& c : name) c = c == '.' ? '_' : c;
+                           return name;
+                         });
+
+TEST(SetOver, EveryRowHasASample) {
+  for (const KeyRow& row : key_table())
+    if (row.type->has_field) {
+      EXPECT_NE(std::ranges::find(samples(), row.key,
+                                  [](const Sample& one) { return std::string_view(one.key); }),
+                samples().end())
+          << row.key;
+    }
+}
+
+// Regression: `muster resume --set observe.dump=null` did nothing, silently.
+TEST(SetOver, TheDumpAndTheProfileAreTakenOut) {
+  Parsed parsed = parse_yaml(
+      "name: x\nengine: mindformers\nlaunch: {config: a.yaml}\n"
+      "observe: {dump: dump.json, profile: {start: 5, stop: 8}}\n",
+      with_files());
+  ASSERT_EQ(format(parsed.problems, "job.yaml"), "");
+  EXPECT_EQ(put(parsed.spec, "observe.dump", "null"), "");
+  EXPECT_FALSE(parsed.spec.observe().has_dump());
+  EXPECT_EQ(put(parsed.spec, "observe.profile.stop", "9"), "");
+  EXPECT_EQ(parsed.spec.observe().profile().start(), 5U) << "the others stay";
+  EXPECT_EQ(put(parsed.spec, "observe.profile", "false"), "");
+  EXPECT_FALSE(parsed.spec.observe().has_profile());
+}
+
+// Regression: a new time for the setup took its commands away.
+TEST(SetOver, AMapAddsToASection) {
+  Parsed parsed =
+      parse_yaml("name: x\nengine: torch\nlaunch: {script: a.py}\nruntime: {setup: x}\n",
+                 {.base_dir = "/srv"});
+  EXPECT_EQ(set(parsed.spec, {{"runtime.setup.timeout", "1h"}}), "");
+  EXPECT_THAT(parsed.spec.runtime().setup(), ElementsAre("x"));
+  EXPECT_EQ(parsed.spec.runtime().setup_timeout().seconds(), 3600);
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+#include "common/spec/schema.h"
+
+#include <fmt/format.h>
+
+namespace muster::spec {
+namespace {
+
+constexpr const char* kDialect = "https://json-schema.org/draft/2020-12/schema";
+constexpr std::string_view kStage = "stages.NAME";
+
+Schema schema_of(const KeyRow& row) {
+  Schema schema = row.type->schema(row);
+  if (row.type->null != NullMeans::Nothing && schema.is_object())
+    schema = {{"anyOf", {std::move(schema), {{"type", "null"}}}}};
+  Schema described = {{"description", row.help}};
+  if (!row.fallback.empty()) described["default"] = row.fallback;
+  if (schema.is_object()) described.update(schema);
+  return described;
+}
+
+// A stage has its own two keys, and those of the top level but two.
+Schema schema_of_stage() {
+  Schema stage = schema_of_section("");
+  stage["properties"].erase("name");
+  stage["properties"].erase("stages");
+  for (const KeyRow* row : keys_below(kStage))
+    stage["properties"][std::string(leaf(row->key))] = {{"description", row->help},
+                                                        {"type", {"string", "array", "null"}}};
+  return stage;
+}
+
+}  // namespace
+
+Schema schema_of_section(std::string_view section) {
+  Schema properties = Schema::object();
+  for (const KeyRow* row : keys_below(section))
+    properties[std::string(leaf(row->key))] = schema_of(*row);
+  return {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
+}
+
+std::string json_schema() {
+  Schema schema = {{"$schema", kDialect}, {"title", "muster job spec"}};
+  schema.update(schema_of_section(""));
+  schema["required"] = {"name"};
+  schema["properties"]["stages"] = {
+      {"description", find_key("stages")->help},
+      {"type", {"object", "null"}},
+      {"additionalProperties", {{"anyOf", {{{"$ref", "#/$defs/stage"}}, {{"type", "null"}}}}}}};
+  schema["$defs"] = {{"stage", schema_of_stage()}};
+  return schema.dump(2) + "\n";
+}
+
+}  // namespace muster::spec
