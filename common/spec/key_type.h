@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "common/spec/key_table.h"
@@ -33,6 +34,11 @@ struct KeyType {
   bool map_adds = false;
   bool has_field = true;  // a section has none
 };
+
+// For the types.
+inline std::string key_of(const KeyRow& row) { return std::string(row.key); }
+// A value without quotes may look like a number or a boolean, and is still a text.
+inline Schema scalar_schema() { return {{"type", {"string", "number", "boolean"}}}; }
 
 // --- one value: types_scalar.cc ------------------------------------------------------------------
 extern const KeyType kText, kTextOrNull;

@@ -274,7 +274,6 @@ void read_mounts(SpecReader& in, const Node& node, const KeyRow& row) {
 }
 
 // --- schemas -------------------------------------------------------------------------------------
-Schema scalar() { return {{"type", {"string", "number", "boolean"}}}; }
 Schema list_of(Schema items) { return {{"type", "array"}, {"items", std::move(items)}}; }
 Schema one_of(std::initializer_list<Schema> forms) { return {{"anyOf", Schema(forms)}}; }
 Schema number_up_to(std::uint64_t most) {
@@ -282,14 +281,14 @@ Schema number_up_to(std::uint64_t most) {
                  {{"type", "string"}, {"pattern", "^[0-9]+$"}}});
 }
 
-Schema texts_schema(const KeyRow&) { return one_of({scalar(), list_of(scalar())}); }
+Schema texts_schema(const KeyRow&) { return one_of({scalar_schema(), list_of(scalar_schema())}); }
 Schema words_or_map_schema(const KeyRow&) {
   const Schema value = {{"type", {"string", "number", "boolean", "null"}}};
-  return one_of({scalar(),
-                 list_of(scalar()),
+  return one_of({scalar_schema(),
+                 list_of(scalar_schema()),
                  {{"type", "object"}, {"additionalProperties", one_of({value, list_of(value)})}}});
 }
-Schema node_names_schema(const KeyRow&) { return list_of(scalar()); }
+Schema node_names_schema(const KeyRow&) { return list_of(scalar_schema()); }
 Schema ranks_schema(const KeyRow&) {
   Schema schema = list_of(number_up_to(std::numeric_limits<std::uint32_t>::max()));
   schema["minItems"] = 1;
@@ -306,8 +305,8 @@ Schema mounts_schema(const KeyRow&) {
   return list_of(one_of({{{"type", "string"}},
                          {{"type", "object"},
                           {"properties",
-                           {{"source", scalar()},
-                            {"target", scalar()},
+                           {{"source", scalar_schema()},
+                            {"target", scalar_schema()},
                             {"read_only", {{"enum", {true, false, "true", "false"}}}}}},
                           {"required", {"source"}},
                           {"additionalProperties", false}}}));

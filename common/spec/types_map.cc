@@ -182,16 +182,15 @@ void read_config_patch(SpecReader& in, const Node& node, const KeyRow& row) {
 }
 
 // --- schemas -------------------------------------------------------------------------------------
-Schema scalar() { return {{"type", {"string", "number", "boolean"}}}; }
 Schema map_of(Schema values) {
   return {{"type", "object"}, {"additionalProperties", std::move(values)}};
 }
-Schema text_map_schema(const KeyRow&) { return map_of(scalar()); }
+Schema text_map_schema(const KeyRow&) { return map_of(scalar_schema()); }
 Schema inputs_schema(const KeyRow&) {
   return map_of({{"anyOf",
-                  {scalar(),
+                  {scalar_schema(),
                    {{"type", "object"},
-                    {"properties", {{"from", scalar()}, {"env", scalar()}}},
+                    {"properties", {{"from", scalar_schema()}, {"env", scalar_schema()}}},
                     {"additionalProperties", false}}}}});
 }
 Schema config_patch_schema(const KeyRow&) { return map_of({{"type", {"object", "null"}}}); }

@@ -19,8 +19,6 @@ using google::protobuf::FieldDescriptor;
 
 Field field(SpecReader& in, const KeyRow& row) { return {in.spec(), first_field(row)}; }
 
-std::string key_of(const KeyRow& row) { return std::string(row.key); }
-
 // The default word means that the key is absent; complete() fills in what it comes to.
 bool is_default(SpecReader& in, const KeyRow& row, const std::string& value) {
   if (row.fallback.empty() || value != row.fallback) return false;
@@ -197,9 +195,7 @@ void read_cpus(SpecReader& in, const Node& node, const KeyRow& row) {
 }
 
 // --- schemas -------------------------------------------------------------------------------------
-// A value without quotes may look like a number or a boolean.
-Schema any_scalar() { return {{"type", {"string", "number", "boolean"}}}; }
-Schema text_schema(const KeyRow&) { return any_scalar(); }
+Schema text_schema(const KeyRow&) { return scalar_schema(); }
 Schema full_text_schema(const KeyRow&) {
   return {{"type", {"string", "number", "boolean"}}, {"minLength", 1}};
 }

@@ -9,8 +9,6 @@
 namespace muster::spec {
 namespace {
 
-std::string key_of(const KeyRow& row) { return std::string(row.key); }
-
 bool is_nothing(const Node& node, const std::string* value) {
   return node.kind == Node::Kind::Null || (value != nullptr && *value == "none");
 }
