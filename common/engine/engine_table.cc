@@ -2,11 +2,23 @@
 #include <array>
 
 #include "common/engine/ascend/modelarts.h"
+#include "common/engine/command/command.h"
+#include "common/engine/megatron/megatron.h"
+#include "common/engine/mindformers/mindformers.h"
+#include "common/engine/mindspeed_mm/mindspeed_mm.h"
 #include "common/engine/model/host_network.h"
+#include "common/engine/model/resume_plan.h"
 #include "common/engine/model/rows.h"
 #include "common/engine/patch_plan.h"
+#include "common/engine/torch/torch.h"
 
 namespace muster::engine {
+
+namespace {
+
+constexpr std::array<std::string_view, 1> kMegatronPatches = {"node-local-index"};
+
+}  // namespace
 
 std::span<const Engine> engine_table() {
   static const std::array<Engine, 5> table = {{
@@ -14,67 +26,106 @@ std::span<const Engine> engine_table() {
        .summary = "MindFormers' run_mindformer.py on MindSpore: rank table or msrun's variables, a "
                   "working directory a rank, the output root an attempt",
        .grammar = "mindformers",
+       .log_lines = {mindformers_heads},
        .layout = "mindformers",
+       .checkpoints = mindformers_layout,
+       .rank_dirs = true,
+       .script = "run_mindformer.py",
+       .own_modes = true,
        .lockstep = true,
        .last_step = true,
        .identity = mindformers_identity(),
        .cloud = mindformers_cloud(),
        .hccl = true,
+       .own_arguments = true,
+       .by_table = mindformers_by_table,
        .launch = launch_mindformers,
        .check = check_mindformers,
        .intercepted = intercepted_mindformers,
        .needs = mindformers_needs,
        .sets_save_dir = mindformers_sets_save_dir,
-       .loads_start = mindformers_loads_start},
+       .loads_start = mindformers_loads_start,
+       .run_mode = mindformers_run_mode,
+       .trains_surely = mindformers_trains_surely,
+       .rank_file = mindformers_rank_file,
+       .put_profile = put_mindformers_profile,
+       .check_profile = check_mindformers_profile,
+       .profiles_one_step = true,
+       .put_dump = put_mindformers_dump,
+       .check_dump = check_mindformers_dump,
+       .is_cut_by_rank = mindformers_is_cut_by_rank,
+       .cut_again = mindformers_cut_again,
+       .make_whole = mindformers_make_whole,
+       .is_whole = mindformers_is_whole,
+       .put_script = put_mindformers_script},
       {.name = "megatron",
        .summary = "Megatron-LM, MindSpeed included: torchrun's worker variables, --save and --load "
                   "an attempt",
        .grammar = "megatron",
+       .log_lines = {megatron_heads},
        .layout = "megatron",
+       .checkpoints = megatron_layout,
+       .builtin_patches = kMegatronPatches,
        .lockstep = true,
        .last_step = true,
        .identity = torch_identity(),
-       .cloud = {},
        .hccl = true,
+       .torch_workers = true,
+       .own_arguments = true,
        .launch = launch_megatron,
        .check = check_megatron,
        .intercepted = intercepted_megatron,
        .sets_save_dir = megatron_sets_save_dir,
-       .loads_start = megatron_loads_start},
+       .loads_start = megatron_loads_start,
+       .names_dirs = true,
+       .put_profile = put_megatron_profile,
+       .check_profile = check_megatron_profile,
+       .check_size = check_megatron_size,
+       .is_whole = megatron_is_whole},
+      // Its FSDP2 back end writes what Megatron's torch_dcp writes, and one more directory, which
+      // the layout knows.
       {.name = "mindspeed-mm",
        .summary = "MindSpeed-MM: as megatron",
        .grammar = "mindspeed-mm",
+       .log_lines = {megatron_heads, mindspeed_mm_heads},
        .layout = "mindspeed-mm",
+       .checkpoints = megatron_layout,
        .lockstep = true,
        .last_step = true,
        .identity = torch_identity(),
-       .cloud = {},
        .hccl = true,
+       .torch_workers = true,
+       .own_arguments = true,
        .launch = launch_mindspeed_mm,
        .check = check_mindspeed_mm,
        .intercepted = intercepted_megatron,
        .sets_save_dir = megatron_sets_save_dir,
-       .loads_start = megatron_loads_start},
+       .loads_start = megatron_loads_start,
+       .names_dirs = true,
+       .check_profile = check_mindspeed_mm_profile,
+       .profile_patch = mindspeed_mm_profile_patch,
+       .check_size = check_megatron_size,
+       .is_whole = megatron_is_whole},
+      // A program of one's own often saves as Megatron-LM does: these files are found.
       {.name = "torch",
        .summary = "PyTorch training: torchrun's worker variables for every rank, Megatron-LM's "
                   "checkpoints and log lines where there are any",
        .grammar = "auto",
-       .layout = "megatron",
+       .layout = "torch",
+       .checkpoints = megatron_layout,
        .lockstep = true,
        .identity = torch_identity(),
-       .cloud = {},
        .hccl = true,
+       .torch_workers = true,
        .launch = launch_torch,
        .check = check_torch},
       {.name = "command",
        .summary = "any program: only the neutral MUSTER_* variables",
        .grammar = "auto",
-       .layout = "megatron",
-       .lockstep = false,
-       .identity = {},
-       .cloud = {},
-       .launch = launch_command,
-       .check = nullptr},
+       .layout = "command",
+       .checkpoints = megatron_layout,
+       .any_program = true,
+       .launch = launch_command},
   }};
   return table;
 }
@@ -83,6 +134,11 @@ const Engine* find_engine(std::string_view name) {
   const auto table = engine_table();
   const auto found = std::ranges::find(table, name, &Engine::name);
   return found == table.end() ? nullptr : &*found;
+}
+
+bool starts_by_table(const v1::JobSpec& spec) {
+  const Engine* engine = find_engine(spec.engine());
+  return engine != nullptr && engine->by_table != nullptr && engine->by_table(spec);
 }
 
 bool is_ascend(std::string_view type) { return type.starts_with("ascend"); }

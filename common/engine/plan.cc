@@ -95,9 +95,7 @@ class RankValues final : public TemplateValues {
   [[nodiscard]] Result<std::string> rank_table() const {
     if (!whole_.table.empty()) return rank_table_path(request_, rank_.node, whole_.table);
     // A single rank needs no table. The value is empty then, so that a spec is sound at every size.
-    if (request_.spec->engine() == "mindformers" &&
-        request_.spec->launch().launcher() != v1::LAUNCHER_MSRUN)
-      return "";
+    if (starts_by_table(*request_.spec)) return "";
     return fail(ErrorCode::InvalidArgument,
                 "'${rank_table}' has no value here: only engine mindformers with launch.launcher: "
                 "ranktable makes a rank table; resources.rank_table gives the "

@@ -130,8 +130,9 @@ class Completer {
     engine_ = engine::find_engine(spec_.engine());
     if (engine_ == nullptr) unknown_engine();
     v1::LaunchSpec& launch = *spec_.mutable_launch();
-    if (spec_.engine() == "mindformers" && launch.run().empty() && launch.script().empty())
-      launch.set_script("run_mindformer.py");
+    if (engine_ != nullptr && !engine_->script.empty() && launch.run().empty() &&
+        launch.script().empty())
+      launch.set_script(std::string(engine_->script));
   }
 
   // If the intended engine is known, the later checks use it. Otherwise they would report problems
@@ -305,7 +306,7 @@ class Completer {
       problem("launch.launcher",
               fmt::format("{} is not accepted ({})", static_cast<int>(launch.launcher()),
                           accepted("launch.launcher")));
-    if (spec_.engine() == "mindformers") {
+    if (engine_ != nullptr && engine_->own_modes) {
       if (launch.mode() == v1::LAUNCH_MODE_UNSPECIFIED) launch.set_mode(v1::LAUNCH_MODE_TRAIN);
       if (launch.launcher() == v1::LAUNCHER_UNSPECIFIED)
         launch.set_launcher(v1::LAUNCHER_RANKTABLE);

@@ -27,9 +27,13 @@ void check_builtin(const v1::JobSpec& spec, const std::string& key, const std::s
     if (has_content)
       return problem(key,
                      fmt::format("'{}' is one of muster's own and comes without content", full));
-    const bool known = engine::find_engine(spec.engine()) != nullptr;  // else report the engine
-    if (known && found->engine != spec.engine())
-      problem(key, fmt::format("'{}' is for engine {}: {}", full, found->engine, found->summary));
+    const auto has_it = [&](const engine::Engine& engine) {
+      return std::ranges::find(engine.builtin_patches, name) != engine.builtin_patches.end();
+    };
+    const engine::Engine* engine = engine::find_engine(spec.engine());
+    if (engine == nullptr || has_it(*engine)) return;  // an unknown engine is reported
+    const auto owner = std::ranges::find_if(engine::engine_table(), has_it);
+    problem(key, fmt::format("'{}' is for engine {}: {}", full, owner->name, found->summary));
     return;
   }
   std::vector<std::string_view> names;

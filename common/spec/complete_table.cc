@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "common/engine/model/engine.h"
 #include "common/engine/ranktable/check_table.h"
 #include "common/engine/ranktable/rank_order.h"
 #include "common/engine/ranktable/read_table.h"
@@ -92,8 +93,9 @@ class TableReader {
   // upwards.
   void order_of_devices(const ranktable::RankTable& table,
                         const std::vector<ranktable::ServerRanks>& order) {
+    const engine::Engine* engine = engine::find_engine(spec_.engine());
     const bool by_table =
-        spec_.engine() == "mindformers" && spec_.launch().launcher() != v1::LAUNCHER_MSRUN;
+        engine != nullptr && engine->by_table != nullptr && engine->by_table(spec_);
     if (by_table || resources_.type() == "cpu") return;
     for (const ranktable::ServerRanks& one : order) {
       const std::vector<ranktable::Device>& devices = table.servers[one.server].devices;

@@ -86,7 +86,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"checkpoint", &kSection, "", "", "", "where checkpoints go"},
     {"checkpoint.dir", &kOutPath, "auto", "auto | a path, below ${out} unless absolute", "", "below it each attempt has its own directory, ${save.dir}; auto: ${out}/checkpoints", "save_dir ckpt_dir output_checkpoint"},
     {"checkpoint.storage", &kChoice, "auto", "auto | shared | local", "", "auto, shared: every node sees the same files; local: each node has a disk of its own, and what another one has saved is fetched before a start (mindformers; of other layouts each node goes on from what its own disk has)"},
-    {"checkpoint.layout", &kChoice, "auto", "auto | none | megatron | mindspeed-mm | mindformers", "", "how checkpoints lie in ${save.dir}; auto: as the engine writes them (torch: as Megatron does); none: they are not looked for"},
+    {"checkpoint.layout", &kChoice, "auto", "auto | none | mindformers | megatron | mindspeed-mm | torch | command", "", "whose checkpoints lie in ${save.dir}; auto: the engine's; torch, command: those of Megatron-LM, where there are any; none: they are not looked for"},
     {"checkpoint.keep", &kLater, "engine", "", "", "how many are kept"},
     {"checkpoint.mirror", &kLater, "0", "", "", "copies on other nodes"},
 

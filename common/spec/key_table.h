@@ -1,5 +1,5 @@
-// The table of all keys of the job spec: type, fields, accepted values, default and one line of help.
-// Plain values.
+// The table of all keys of the job spec: type, fields, accepted values, default and one line of
+// help. Plain values.
 //
 // There is one row for each key. The parser (read_spec.cc), --set of `muster resume`, `muster
 // explain`, the JSON Schema and the test of docs/job-spec.md all read this table.

@@ -1,5 +1,5 @@
-// The job spec as JSON Schema (draft 2020-12), made from the key table: for editors and for programs
-// that write specs. Pure.
+// The job spec as JSON Schema (draft 2020-12), made from the key table: for editors and for
+// programs that write specs. Pure.
 //
 // A spec that the schema accepts may still be refused: `muster validate` also checks what values
 // mean together. A spec that muster accepts is never refused by the schema.

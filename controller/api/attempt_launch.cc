@@ -108,7 +108,8 @@ grpc::Status show_rank(std::uint32_t number, Recorded& recorded,
 
 std::string why_no_table(const engine::LaunchRequest& request) {
   const v1::JobSpec& spec = *request.spec;
-  if (spec.engine() != "mindformers")
+  const engine::Engine* engine = engine::find_engine(spec.engine());
+  if (engine == nullptr || engine->by_table == nullptr)
     return fmt::format("ranks of engine {} find each other without one", spec.engine());
   return request.world_size() > 1
              ? "with launch.launcher: msrun ranks find each other by the scheduler"

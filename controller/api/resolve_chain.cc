@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/engine/model/engine.h"
+#include "common/engine/model/layout.h"
 #include "common/engine/model/start.h"
 #include "common/spec/names.h"
 #include "common/spec/values.h"
@@ -27,11 +28,6 @@ std::string doing_of(const std::string& doing, const v1::JobSpec& spec) {
 
 std::string job_text(const NamedJob& job) {
   return fmt::format("job '{}' ({})", job.name, job.id.str());
-}
-
-// MindSpeed-MM uses Megatron's layout.
-std::string_view family(std::string_view layout) {
-  return layout == "mindspeed-mm" ? "megatron" : layout;
 }
 
 // "the nearest are 100 and 200"
@@ -174,7 +170,7 @@ class Filler {
     const spec::Source source = spec::source_of(spec.start().from());
     const NamedJob& job = job_of(source);
     const std::string& layout = spec.checkpoint().layout();
-    if (family(job.layout) != family(layout) || layout == "none") {
+    if (!engine::same_files(job.layout, layout) || layout == "none") {
       return Error{ErrorCode::Unsatisfiable,
                    fmt::format("start.from: the checkpoints of {} are of layout '{}', and this job "
                                "reads '{}' (checkpoint.layout); name a directory with weights in "

@@ -1,6 +1,6 @@
-// Works out the resolved spec of each job of a submission: jobs and stages become ids, places become
-// paths, and spec.start becomes a checkpoint. The functions own nothing. resolve() runs on the
-// shell's strand, and on the archive's thread for archived jobs.
+// Works out the resolved spec of each job of a submission: jobs and stages become ids, places
+// become paths, and spec.start becomes a checkpoint. The functions own nothing. resolve() runs on
+// the shell's strand, and on the archive's thread for archived jobs.
 //
 // A chain and a single job are handled in the same way, and so are SubmitJob and PlanJob. The
 // result is stored; nothing is looked up later.

@@ -6,8 +6,8 @@
 
 namespace muster::controller {
 
-// The specs have no problems. InvalidArgument lists every problem with its position in the text, one
-// a line; a file that the text names must be among YamlSpec.files.
+// The specs have no problems. InvalidArgument lists every problem with its position in the text,
+// one a line; a file that the text names must be among YamlSpec.files.
 Result<spec::Parsed> parse_yaml_spec(const v1::YamlSpec& given);
 
 // The same request with the parsed specs in place of `yaml`. InvalidArgument: there are specs, too.

@@ -15,8 +15,8 @@
 
 namespace muster::controller {
 
-// `request` points at `spec` and `resolved`. `cluster_out`: the parent directory for outputs of jobs that
-// name no directory.
+// `request` points at `spec` and `resolved`. `cluster_out`: the parent directory for outputs of
+// jobs that name no directory.
 engine::LaunchRequest launch_request(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved,
                                      const JobId& job, AttemptNo attempt,
                                      std::span<const core::PlacedNode> nodes,
@@ -33,8 +33,8 @@ Result<engine::LaunchPlan> plan_attempt(const std::string& table_sha256,
                                         engine::LaunchRequest& request);
 
 // The part attempt.parts[part]; only its ranks are planned. `request` is the attempt's
-// launch_request(), made once for all parts; this function sets its spec, resolved spec, ranks and table. Errors:
-// as in plan_attempt(); a part that is too large to be sent.
+// launch_request(), made once for all parts; this function sets its spec, resolved spec, ranks and
+// table. Errors: as in plan_attempt(); a part that is too large to be sent.
 Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::AttemptRecord& attempt,
                                    engine::LaunchRequest& request, std::size_t part);
 

@@ -50,16 +50,18 @@ def read(path):
 
 def golden_cases():
     for block in re.split(r"^== ", read(f"{ROOT}/tests/golden/spec-errors.txt"), flags=re.M)[1:]:
-        head, _, said = block.partition("-- said\n")
+        head, _, reported = block.partition("-- said\n")
         title, _, text = head.partition("\n")
         if "--set " not in text and "--env " not in text and "<0x" not in text:
-            yield title, text, said
+            yield title, text, reported
 
 
 class SchemaTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        printed = subprocess.run([binary("muster"), "explain", "--schema"], capture_output=True, check=True)
+        printed = subprocess.run(
+            [binary("muster"), "explain", "--schema"], capture_output=True, check=True
+        )
         cls.schema = json.loads(printed.stdout)
         cls.validator = jsonschema.Draft202012Validator(cls.schema)
 
@@ -98,7 +100,7 @@ class SchemaTest(unittest.TestCase):
 
     def test_refuses_what_muster_refuses(self):
         refused = alone = 0
-        for title, text, said in golden_cases():
+        for title, text, reported in golden_cases():
             try:
                 spec = yaml.load(text, Core)
             except (yaml.YAMLError, ValueError):
@@ -106,9 +108,11 @@ class SchemaTest(unittest.TestCase):
             faults = self.faults(spec)
             refused += bool(faults)
             with self.subTest(title):
-                if said.strip() == "nothing":
+                if reported.strip() == "nothing":
                     self.assertEqual(faults, [], "muster takes it")
-                shown = [line for line in said.splitlines() if any(word in line for word in ALONE)]
+                shown = [
+                    line for line in reported.splitlines() if any(word in line for word in ALONE)
+                ]
                 alone += bool(shown)
                 if shown:
                     self.assertNotEqual(faults, [], "\n".join(shown))

@@ -7,6 +7,8 @@
   banned     calls that have a better replacement here, named in the message
   headers    #pragma once, an opening comment that says what the header owns, and NAME.cc includes its NAME.h before anything else: so
              every such header is known to be self-contained
+  engines    outside an engine's folder and the table nobody compares engines' names: what differs is a field of Engine, so that an engine is one
+             folder and one row
   columns    C++ and proto fit the width that .clang-format has; raw strings and what stands between `clang-format off` and `on` may be wider
   words      unfinished work does not land
   glossary   docs/glossary.md has one word for one thing: its rivals stand nowhere, and vague verbs are in no identifier and no field name
@@ -265,6 +267,30 @@ for path in SOURCES:
             "headers",
             f"'{header.relative_to(ROOT)}' is its first include, so that the header stands by itself",
         )
+
+# --- engines ---------------------------------------------------------------------------------------------------------
+ENGINES = ("mindformers", "megatron", "mindspeed-mm", "torch", "command")
+NAME = re.compile('"(?:' + "|".join(ENGINES) + ')"')
+# The table; people's words for engines; how a launcher's command or a script's ranks show which engine it is.
+NAMED_IN = (
+    "common/engine/engine_table.cc",
+    "common/spec/key_table.cc",
+    "common/compat/launcher/",
+    "client/import/",
+)
+for path in PRODUCT:
+    name = str(path.relative_to(ROOT))
+    own = re.match(r"common/engine/(\w+)/", name)
+    if (own and own[1].replace("_", "-") in ENGINES) or name.startswith(NAMED_IN):
+        continue
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        if NAME.search(line.split("//")[0]):
+            problem(
+                path,
+                number,
+                "engines",
+                f"{NAME.search(line)[0]}: ask a field of Engine (model/engine.h)",
+            )
 
 # --- columns --------------------------------------------------------------------------------------------------------
 WIDTH = int(re.search(r"^ColumnLimit: (\d+)$", (ROOT / ".clang-format").read_text(), re.M)[1])

@@ -104,23 +104,9 @@ Error cannot_export(const ResumeSource& source, std::string_view why) {
 Result<std::optional<std::string>> whole_already(const ResumeSource& source) {
   const v1::JobSpec& spec = source.job.spec();
   const std::string& path = source.checkpoint.path;
-  if (spec.engine() == "mindformers") {
-    if (engine::is_one_rank(spec)) return path;
-    return std::nullopt;
-  }
-  if (spec.engine() != "megatron" && spec.engine() != "mindspeed-mm")
-    return fail(cannot_export(
-        source,
-        fmt::format("what its files hold is the program's own matter; they are in '{}'", path)));
-  if (engine::saves_parts(spec, source.checkpoint))
-    return fail(cannot_export(
-        source,
-        fmt::format("a checkpoint of --ckpt-format torch is made whole by Megatron-LM's own "
-                    "converter: tools/checkpoint/convert.py --model-type GPT --loader mcore "
-                    "--saver mcore --load-dir '{}' --save-dir DIR --target-tensor-parallel-size 1 "
-                    "--target-pipeline-parallel-size 1",
-                    source.checkpoint.save_dir)));
-  return path;
+  const auto whole = engine::is_whole(spec, source.checkpoint);
+  if (!whole) return fail(cannot_export(source, whole.error().message));
+  return *whole ? std::optional(path) : std::nullopt;
 }
 
 // Waits until the job is final.

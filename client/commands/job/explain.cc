@@ -22,7 +22,8 @@ void add_explain(CLI::App& app, Context& context, int& exit) {
       command->add_option("key", options->key, "dotted, e.g. resources.devices")->type_name("");
   command
       ->add_flag("--schema", options->schema,
-                 "print the whole spec as JSON Schema, for editors and for programs that write specs")
+                 "print the whole spec as JSON Schema, for editors and for programs that "
+                 "write specs")
       ->excludes(key);
   command->footer(
       "example:      muster explain recovery.max_restarts\n"

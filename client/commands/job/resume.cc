@@ -12,7 +12,7 @@
 #include "client/commands/job/spec_file.h"
 #include "client/commands/job/submit.h"
 #include "client/render/text.h"
-#include "common/engine/megatron/reshard.h"
+#include "common/engine/model/resume_plan.h"
 
 namespace muster::client {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "client/commands/call/context.h"
-#include "common/engine/megatron/reshard.h"
+#include "common/engine/model/resume_plan.h"
 
 namespace muster::client {
 

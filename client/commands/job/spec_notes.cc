@@ -31,8 +31,9 @@ void note_devices(const v1::JobSpec& spec, Notes& notes) {
 }
 
 launcher::Flags known_flags(const v1::JobSpec& spec) {
-  return spec.engine() == "torch" || spec.engine() == "command" ? launcher::Flags::OfLaunchers
-                                                                : launcher::Flags::OfTraining;
+  const engine::Engine* engine = engine::find_engine(spec.engine());
+  return engine != nullptr && engine->own_arguments ? launcher::Flags::OfTraining
+                                                    : launcher::Flags::OfLaunchers;
 }
 
 template <class Words>

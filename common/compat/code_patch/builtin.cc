@@ -8,7 +8,6 @@ namespace muster::code_patch {
 std::span<const Builtin> builtins() {
   static constexpr auto kTable = std::to_array<Builtin>({
       {.name = "node-local-index",
-       .engine = "megatron",
        .summary = "every node builds the index files of its data sets, and the C++ helpers, on its "
                   "own disk",
        .files = "megatron/core/datasets/*_dataset.py, megatron/training/initialize.py",

@@ -30,7 +30,6 @@ struct ChangedSource {
 
 struct Builtin {
   std::string_view name;     // the part after "builtin:"
-  std::string_view engine;   // the engine that it is for
   std::string_view summary;  // one line
   std::string_view files;    // the files that it changes, for people
   // Errors (InvalidArgument) name the file and the part of it that has no known form.

@@ -141,7 +141,8 @@ bool is_modelarts_variable(std::string_view name) {
 
 bool gives_group_list(const v1::JobSpec& spec) {
   const std::string& type = spec.resources().type();
-  return is_modelarts(spec) && spec.engine() == "command" &&
+  const Engine* engine = find_engine(spec.engine());
+  return is_modelarts(spec) && engine != nullptr && engine->any_program &&
          (type.empty() || type == "auto" || is_ascend(type));
 }
 

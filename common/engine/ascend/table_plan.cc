@@ -210,19 +210,18 @@ std::shared_ptr<const ranktable::TableFile> make(const LaunchRequest& request, P
   return file_of(ranktable::table_text(table));
 }
 
-bool starts_by_table(const v1::JobSpec& spec) {
-  return spec.engine() == "mindformers" && spec.launch().launcher() != v1::LAUNCHER_MSRUN &&
-         spec.launch().per() != v1::LAUNCH_PER_NODE;
+bool starts_ranks_by_table(const v1::JobSpec& spec) {
+  return starts_by_table(spec) && spec.launch().per() != v1::LAUNCH_PER_NODE;
 }
 
 }  // namespace
 
 bool makes_rank_table(const v1::JobSpec& spec) {
-  return starts_by_table(spec) && ranks_asked(spec) > 1 && !spec.resources().has_rank_table();
+  return starts_ranks_by_table(spec) && ranks_asked(spec) > 1 && !spec.resources().has_rank_table();
 }
 
 bool has_rank_table(const LaunchRequest& request) {
-  return starts_by_table(*request.spec) && request.world_size() > 1;
+  return starts_ranks_by_table(*request.spec) && request.world_size() > 1;
 }
 
 std::string rank_table_name(const LaunchRequest& request) {
@@ -250,9 +249,8 @@ void plan_own_table(Launching& launching) {
   const LaunchRequest& request = launching.request;
   if (!request.spec->resources().has_rank_table()) return;
   if (launching.plan.table == nullptr) plan_rank_table(launching);
-  if (request.spec->engine() != "mindformers" ||
-      request.spec->launch().launcher() != v1::LAUNCHER_MSRUN)
-    return;
+  const Engine* engine = find_engine(request.spec->engine());
+  if (engine == nullptr || engine->by_table == nullptr || engine->by_table(*request.spec)) return;
   const std::string name = rank_table_name(request);
   const auto put_file = [&](Environment& env, std::size_t node) {
     put(env, "RANK_TABLE_FILE", rank_table_path(request, node, name), kOwnKey);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "common/engine/mindformers/mindformers.h"
 #include "common/engine/model/arguments.h"
 #include "common/engine/model/training_end.h"
 

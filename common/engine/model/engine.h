@@ -2,10 +2,11 @@
 // files. Pure.
 //
 // The grammar of log lines is in grammar.h, the layout of checkpoints in layout.h. Each engine has
-// one row in engine_table(). These files state what a row does and the sources of its formats:
-// torch.cc, megatron.cc, mindspeed_mm.cc, mindformers.cc, command.cc.
+// one folder, whose files state what it does and the sources of its formats, and one row in
+// engine_table().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -203,19 +204,42 @@ struct KeyedProblem {
 //                          saved to, that job's checkpoints replace it
 using ArgumentEdits = std::vector<std::string>;
 
+struct LineHead;         // grammar_rows.h
+class CheckpointLayout;  // layout.h
+struct LayoutOptions;
+struct ResumeAsk;  // resume_plan.h
+struct ResumeJobs;
+struct SavedCheckpoint;
+
+// All that anybody asks of an engine. A pointer that is null means that the engine has nothing of
+// that kind.
 struct Engine {
   std::string_view name;
   std::string_view summary;  // one line, for `explain engine`
-  std::string_view grammar;  // default row of the grammar table
-  std::string_view layout;   // default row of the layout table
-  bool lockstep = false;     // launch.lockstep: auto means true, where saves_apart()
-  bool last_step = false;    // success: auto of a training means it, unless no_last_step()
+  // --- log lines and checkpoints
+  std::string_view grammar;  // name of its log lines (observe.progress: auto)
+  std::array<std::span<const LineHead> (*)(), 2> log_lines = {};
+  std::string_view layout;  // name of its checkpoints (checkpoint.layout: auto)
+  std::unique_ptr<CheckpointLayout> (*checkpoints)(const LayoutOptions&) = nullptr;
+  bool rank_dirs = false;  // each rank has a directory of its own in them
+  // --- keys of the spec
+  std::string_view script = {};  // default of launch.script
+  bool own_modes = false;        // launch.mode, launch.launcher and launch.config are for it
+  std::span<const std::string_view> builtin_patches = {};  // code.patches: builtin:NAME
+  bool lockstep = false;   // launch.lockstep: auto means true, where saves_apart()
+  bool last_step = false;  // success: auto of a training means it, unless no_last_step()
   // variables that runtime.env and resume.env must not set
   std::span<const std::string_view> identity;
   // variables that make the engine believe that it runs inside a cloud platform: refused
   std::span<const std::string_view> cloud;
+  // --- ranks
   // its ranks use HCCL on Ascend devices; two jobs on one host need different HCCL ports
   bool hccl = false;
+  bool torch_workers = false;  // its ranks are PyTorch's, with torchrun's variables
+  bool any_program = false;    // muster knows nothing of what is run
+  bool own_arguments = false;  // it has a parser of arguments of its own, whose flags muster knows
+  // Whether its ranks find each other by a rank table, as launch.launcher has it.
+  bool (*by_table)(const v1::JobSpec&) = nullptr;
   // Adds the engine's variables to every rank of the plan (source "engine NAME"), and may change
   // the command line. It runs after the spec's own environment is set and before the command line
   // is expanded. So its words may contain templates.
@@ -233,6 +257,26 @@ struct Engine {
   // Whether `launch` (for a node's script `intercepted`) gives this command ${start.dir} as the
   // weights to begin with. Null: never; the spec has to name ${start.dir}.
   bool (*loads_start)(const v1::JobSpec&) = nullptr;
+  bool names_dirs = false;  // --save and --load name its directories (named_dirs.h)
+  // --- the end of a training: training_end.h
+  std::string (*run_mode)(const v1::JobSpec&) = nullptr;  // that the command names; empty: none
+  bool (*trains_surely)(const v1::JobSpec&) = nullptr;
+  std::string (*rank_file)(const v1::JobSpec&) = nullptr;
+  // --- observe.profile and observe.dump: observing.h
+  void (*put_profile)(Launching&) = nullptr;
+  void (*check_profile)(const v1::JobSpec&, std::vector<KeyedProblem>&) = nullptr;
+  std::optional<v1::ConfigPatch> (*profile_patch)(const v1::JobSpec&) = nullptr;
+  bool profiles_one_step = false;  // start and stop may be the same step
+  void (*put_dump)(Launching&) = nullptr;
+  void (*check_dump)(const v1::JobSpec&, std::vector<KeyedProblem>&) = nullptr;
+  // --- another size, one whole file: resume_plan.h
+  bool (*is_cut_by_rank)(const ResumeAsk&) = nullptr;  // then the next two are there
+  Result<ResumeJobs> (*cut_again)(const ResumeAsk&) = nullptr;
+  Result<ResumeJobs> (*make_whole)(const ResumeAsk&, const std::string& file) = nullptr;
+  Result<void> (*check_size)(const ResumeAsk&) = nullptr;
+  Result<bool> (*is_whole)(const v1::JobSpec&, const SavedCheckpoint&) = nullptr;
+  // What a node's script of this engine needs beyond the variables that all have.
+  void (*put_script)(const LaunchRequest&, RankPlan&) = nullptr;
 };
 std::span<const Engine> engine_table();
 const Engine* find_engine(std::string_view name);

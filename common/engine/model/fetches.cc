@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
+#include "common/engine/model/layout.h"
 #include "common/engine/model/start.h"
 #include "common/engine/model/template.h"
 
 namespace muster::engine {
 namespace {
-
-constexpr std::string_view kRankDirs = "mindformers";
 
 class StageDirs final : public TemplateValues {
  public:
@@ -28,7 +27,7 @@ class StageDirs final : public TemplateValues {
 
 void add_shards(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::size_t node) {
   const v1::JobSpec& spec = *request.spec;
-  if (request.resume_source.empty() || spec.checkpoint().layout() != kRankDirs) return;
+  if (request.resume_source.empty() || !has_rank_dirs(spec.checkpoint().layout())) return;
   const NodeSlot& own = request.nodes[node];
   const bool every = spec.launch().per() == v1::LAUNCH_PER_ONCE;
   for (const ShardOwner& owner : request.resume_owners) {
@@ -36,7 +35,7 @@ void add_shards(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::
     v1::Fetch fetch;
     fetch.set_node(owner.node);
     fetch.set_path(request.resume_source);
-    fetch.set_layout(std::string(kRankDirs));
+    fetch.set_layout(spec.checkpoint().layout());
     fetch.set_step(request.resume_step);
     if (!every) {
       const std::uint32_t end = own.first_rank + own.rank_count;

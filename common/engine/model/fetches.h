@@ -17,7 +17,7 @@ namespace muster::engine {
 // load, or all files if the job is one process (launch.per: once). Then the directories that
 // spec.fetches names.
 //
-// Only checkpoints with one directory for each rank are fetched (layout "mindformers"). For other
+// Only checkpoints with one directory for each rank are fetched (has_rank_dirs). For other
 // layouts muster cannot know which rank reads which file, and it fetches nothing of the checkpoint.
 std::vector<v1::Fetch> fetches(const LaunchRequest& request, std::size_t node);
 

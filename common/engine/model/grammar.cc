@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "common/engine/files/line_fields.h"
 #include "common/engine/files/pattern_set.h"
+#include "common/engine/model/engine.h"
 #include "common/engine/model/grammar_rows.h"
 
 namespace muster::engine {
@@ -27,8 +29,7 @@ RE2::Options quiet() {
 // Searches all heads of its rows at once, and runs a head's parser where its text occurs.
 class Heads final : public Grammar {
  public:
-  explicit Heads(std::initializer_list<std::span<const LineHead>> rows)
-      : heads_(joined(rows)), set_(texts(heads_)) {}
+  explicit Heads(std::vector<LineHead> heads) : heads_(std::move(heads)), set_(texts(heads_)) {}
 
   [[nodiscard]] LogLine read(std::string_view line) const override {
     line = line.substr(0, kLineBytesMax);
@@ -42,11 +43,6 @@ class Heads final : public Grammar {
   }
 
  private:
-  static std::vector<LineHead> joined(std::initializer_list<std::span<const LineHead>> rows) {
-    std::vector<LineHead> heads;
-    for (const auto& row : rows) heads.insert(heads.end(), row.begin(), row.end());
-    return heads;
-  }
   static std::vector<std::string_view> texts(const std::vector<LineHead>& heads) {
     std::vector<std::string_view> texts;
     for (const LineHead& head : heads) texts.push_back(head.text);
@@ -55,6 +51,24 @@ class Heads final : public Grammar {
   std::vector<LineHead> heads_;
   PatternSet set_;
 };
+
+// The heads of an engine's row, with "auto" those of all engines and the common ones.
+std::vector<LineHead> heads_of(std::string_view row) {
+  std::vector<LineHead> heads;
+  std::vector<std::span<const LineHead> (*)()> taken;
+  const bool all = row == "auto";
+  for (const Engine& engine : engine_table()) {
+    if (!all && engine.grammar != row) continue;
+    for (const auto lines : engine.log_lines) {
+      if (lines == nullptr || std::ranges::find(taken, lines) != taken.end()) continue;
+      taken.push_back(lines);
+      const auto added = lines();
+      heads.insert(heads.end(), added.begin(), added.end());
+    }
+  }
+  if (all) heads.insert(heads.end(), common_heads().begin(), common_heads().end());
+  return heads;
+}
 
 class None final : public Grammar {
  public:
@@ -126,20 +140,16 @@ void set_loss(StepLine& line, std::string_view text) {
 
 Result<std::unique_ptr<Grammar>> make_grammar(const v1::Watching& watching) {
   const std::string& row = watching.grammar();
-  const auto heads = [](std::initializer_list<std::span<const LineHead>> rows) {
-    return std::unique_ptr<Grammar>(std::make_unique<Heads>(rows));
-  };
-  if (row == "auto")
-    return heads({megatron_heads(), mindspeed_mm_heads(), mindformers_heads(), common_heads()});
-  if (row == "megatron") return heads({megatron_heads()});
-  if (row == "mindspeed-mm") return heads({megatron_heads(), mindspeed_mm_heads()});
-  if (row == "mindformers") return heads({mindformers_heads()});
+  if (std::vector<LineHead> heads = heads_of(row); !heads.empty())
+    return std::unique_ptr<Grammar>(std::make_unique<Heads>(std::move(heads)));
   if (row == "none" || row.empty()) return std::unique_ptr<Grammar>(std::make_unique<None>());
   if (row != "custom") {
+    std::string known;
+    for (const Engine& engine : engine_table())
+      if (engine.grammar != "auto") known += fmt::format("{} | ", engine.grammar);
     return fail(ErrorCode::Unsupported,
-                fmt::format("reading progress: grammar '{}' is not known (auto | mindformers | "
-                            "megatron | mindspeed-mm | custom | none)",
-                            row));
+                fmt::format("reading progress: grammar '{}' is not known (auto | {}custom | none)",
+                            row, known));
   }
   const auto check = [](const char* key, const std::string& pattern) -> Result<void> {
     const std::string problem = pattern_problem(pattern, 1);

@@ -1,4 +1,4 @@
-// The parts that the grammars share. Each grammar has one file (grammar_megatron.cc, ...), and
+// The parts that the grammars share. Each engine has its own (../megatron/grammar.cc, ...), and
 // grammar.cc combines them. Pure.
 #pragma once
 
@@ -20,9 +20,6 @@ struct LineHead {
 // of 50 three-byte cells, may come before them.
 inline constexpr std::size_t kHeadBytesMax = 384;
 
-std::span<const LineHead> megatron_heads();
-std::span<const LineHead> mindspeed_mm_heads();  // in addition to megatron's
-std::span<const LineHead> mindformers_heads();
 // "step 10/300 loss 2.31", "Iter: 10, train loss: 2.3", "[step=10] loss=2.3"
 std::span<const LineHead> common_heads();
 

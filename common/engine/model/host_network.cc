@@ -118,7 +118,8 @@ void check_ascending(const v1::JobSpec& spec, Problems& problems) {
 }
 
 void check_hccl_variables(const v1::JobSpec& spec, Problems& problems) {
-  const bool torch_like = spec.engine() != "mindformers";
+  const Engine* engine = find_engine(spec.engine());
+  const bool torch_like = engine != nullptr && engine->torch_workers;
   check_one(spec.runtime().env(), "runtime.env", torch_like, problems);
   Variables resumed = spec.runtime().env();
   for (const auto& [name, value] : spec.resume().env()) resumed[name] = value;

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "common/engine/files/line_fields.h"
+#include "common/engine/model/engine.h"
 #include "common/engine/model/layout_rows.h"
 
 namespace muster::engine {
@@ -74,18 +75,39 @@ LinkPlan CheckpointLayout::resume_links(const FileView&, const std::string& save
   return links(save_dir, step);
 }
 
+namespace {
+
+// Nullptr: no engine has a layout of this name.
+const Engine* engine_of(std::string_view layout) {
+  for (const Engine& engine : engine_table())
+    if (engine.layout == layout) return &engine;
+  return nullptr;
+}
+
+}  // namespace
+
+bool same_files(std::string_view one, std::string_view other) {
+  const Engine *first = engine_of(one), *second = engine_of(other);
+  return first == second ||
+         (first != nullptr && second != nullptr && first->checkpoints == second->checkpoints);
+}
+
+bool has_rank_dirs(std::string_view name) {
+  const Engine* engine = engine_of(name);
+  return engine != nullptr && engine->rank_dirs;
+}
+
 Result<std::unique_ptr<CheckpointLayout>> make_layout(std::string_view name,
                                                       const LayoutOptions& options) {
-  // MindSpeed-MM's FSDP2 back end writes what Megatron's torch_dcp writes, and one more directory,
-  // which the layout knows.
-  if (name == "megatron" || name == "mindspeed-mm") return megatron_layout(options);
-  if (name == "mindformers") return mindformers_layout(options);
+  if (const Engine* engine = engine_of(name); engine != nullptr)
+    return engine->checkpoints(options);
   if (name == "none" || name.empty())
     return std::unique_ptr<CheckpointLayout>(std::make_unique<NoLayout>());
-  return fail(ErrorCode::Unsupported,
-              fmt::format("looking for checkpoints: layout '{}' is not known (mindformers | "
-                          "megatron | mindspeed-mm | none)",
-                          name));
+  std::string known;
+  for (const Engine& engine : engine_table()) known += fmt::format("{} | ", engine.layout);
+  return fail(
+      ErrorCode::Unsupported,
+      fmt::format("looking for checkpoints: layout '{}' is not known ({}none)", name, known));
 }
 
 std::string resume_problem(std::string_view path) {

@@ -102,6 +102,12 @@ class CheckpointLayout {
   // whole checkpoints. Such an entry is never another program's, regardless of its content.
   [[nodiscard]] virtual bool is_own(std::string_view name) const;
 };
+// Whether both rows find the same files: what one has saved, the other can start from.
+bool same_files(std::string_view one, std::string_view other);
+
+// Whether each rank has a directory of its own in a checkpoint.
+bool has_rank_dirs(std::string_view name);
+
 // Errors: an unknown row. "none" finds nothing.
 Result<std::unique_ptr<CheckpointLayout>> make_layout(std::string_view name,
                                                       const LayoutOptions& options = {});

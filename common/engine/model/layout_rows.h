@@ -1,5 +1,5 @@
-// The parts that the layouts share. Each layout has one file (layout_megatron.cc,
-// layout_mindformers.cc). Pure, except that the functions read files through the caller's FileView.
+// The parts that the layouts share. Each engine has its own (../megatron/checkpoints.cc, ...).
+// Pure, except that the functions read files through the caller's FileView.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,6 @@
 #include "common/engine/model/layout.h"
 
 namespace muster::engine {
-
-std::unique_ptr<CheckpointLayout> megatron_layout(const LayoutOptions& options);
-std::unique_ptr<CheckpointLayout> mindformers_layout(const LayoutOptions& options);
 
 using Entries = std::vector<FileView::Entry>;
 

@@ -42,8 +42,7 @@ std::string absolute(const v1::JobSpec& spec, const CommandLine& command, std::s
 
 NamedDirs named_dirs(const v1::JobSpec& spec) {
   const Engine* engine = find_engine(spec.engine());
-  if (engine == nullptr || engine->sets_save_dir != megatron_sets_save_dir ||
-      spec.launch().per() == v1::LAUNCH_PER_NODE)
+  if (engine == nullptr || !engine->names_dirs || spec.launch().per() == v1::LAUNCH_PER_NODE)
     return {};
   const CommandLine command = spec_words(spec);
   return {.save = absolute(spec, command, "--save"), .load = absolute(spec, command, "--load")};

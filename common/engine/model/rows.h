@@ -1,7 +1,7 @@
-// The parts that the engines share: the functions of each engine's row and their values. The
-// planner in plan.cc owns each Launching and gives it to one row. Pure.
+// The parts that the engines share: a plan in the making, and its values. The planner in plan.cc
+// owns each Launching and gives it to one row. Pure.
 //
-// Each engine has one file (torch.cc, megatron.cc, ...); engine_table.cc lists the engines.
+// Each engine has one folder (../torch, ../megatron, ...); engine_table.cc has its row.
 #pragma once
 
 #include <map>
@@ -57,40 +57,14 @@ std::string_view device_type(const LaunchRequest& request, const NodeSlot& node)
 // How many ranks a complete spec requests.
 std::uint64_t ranks_asked(const v1::JobSpec& spec);
 
-void launch_torch(Launching& launching);
-void check_torch(const v1::JobSpec& spec, Problems& problems);
-std::span<const std::string_view> torch_identity();
-// Refuses a launcher of ranks in launch.run: it would start a whole job on each device.
-void check_no_launcher_inside(const v1::JobSpec& spec, Problems& problems);
-// Sets torchrun's worker variables for every rank.
-void put_torchrun(Launching& launching, const char* source);
-
-void launch_megatron(Launching& launching);
-void check_megatron(const v1::JobSpec& spec, Problems& problems);
-bool megatron_sets_save_dir(const v1::JobSpec& spec);
-bool megatron_loads_start(const v1::JobSpec& spec);
-// The part of the launch that MindSpeed-MM and Megatron-LM share.
-void launch_on_megatron(Launching& launching, const char* source);
-
-void launch_mindspeed_mm(Launching& launching);
-void check_mindspeed_mm(const v1::JobSpec& spec, Problems& problems);
-
-void launch_mindformers(Launching& launching);
-void check_mindformers(const v1::JobSpec& spec, Problems& problems);
-bool mindformers_sets_save_dir(const v1::JobSpec& spec);
-bool mindformers_loads_start(const v1::JobSpec& spec);
-std::string_view mindformers_needs(const v1::JobSpec& spec);
-std::span<const std::string_view> mindformers_identity();
-std::span<const std::string_view> mindformers_cloud();
-
-void launch_command(Launching& launching);
-
 // launch.per: node, for every engine: in node_script.cc.
 void launch_node_script(Launching& launching, const Engine& engine);
 void check_node_script(const v1::JobSpec& spec, Problems& problems);
 // number of training processes: those that the scripts start, otherwise the ranks
 std::size_t training_world(const LaunchRequest& request);
-ArgumentEdits intercepted_megatron(const LaunchRequest& request);
-ArgumentEdits intercepted_mindformers(const LaunchRequest& request);
+// Whether the ranks of this spec find each other by a rank table, where there are several.
+bool starts_by_table(const v1::JobSpec& spec);
+// Refuses a launcher of ranks in launch.run: it would start a whole job on each device.
+void check_no_launcher_inside(const v1::JobSpec& spec, Problems& problems);
 
 }  // namespace muster::engine

@@ -2,8 +2,8 @@
 // succeeded. Pure.
 //
 // A job's own rows alone decide which jobs it still waits for. It waits for all jobs of its
-// resolved.after, except those for which a PredecessorSucceeded followed. So it does not matter if the rows
-// of the others are archived, or their tombstones dropped.
+// resolved.after, except those for which a PredecessorSucceeded followed. So it does not matter if
+// the rows of the others are archived, or their tombstones dropped.
 //
 // The end of a job and its effect on the jobs behind it are decided in one batch (follow_ends). If
 // it succeeded, each job that waits gets a PredecessorSucceeded. Otherwise the job that waits ends

@@ -4,8 +4,8 @@
 // It takes the role of the job's own checkpoint until there is one (checkpoints.h). It is never
 // quarantined.
 //
-// If it comes from another job or from a directory, the submission resolved it (ResolvedStart). If it
-// comes from a stage of the same chain ("stage:S"), it is known at the end of that stage. The
+// If it comes from another job or from a directory, the submission resolved it (ResolvedStart). If
+// it comes from a stage of the same chain ("stage:S"), it is known at the end of that stage. The
 // PredecessorSucceeded of the job that waits carries it, so that this job's own rows alone show
 // where the job starts.
 #pragma once

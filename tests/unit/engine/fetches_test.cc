@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "common/engine/megatron/reshard.h"
+#include "common/engine/model/resume_plan.h"
 #include "tests/unit/engine/engine_specs.h"
 
 namespace muster::engine {

@@ -87,7 +87,7 @@ TEST(ModelArts, WithoutItThereIsNothingOfIt) {
 TEST(ModelArts, MindFormersDoesNotLearnThatItIsInside) {
   const v1::JobSpec spec = modelarts_spec("mindformers");
   const LaunchPlan plan = planned_whole(request_of(spec));
-  for (const std::string_view name : mindformers_cloud())
+  for (const std::string_view name : find_engine("mindformers")->cloud)
     EXPECT_EQ(env(plan.ranks[0], std::string(name)), "(unset)");
   EXPECT_EQ(env(plan.ranks[0], "MA_NUM_HOSTS"), "2");
   EXPECT_THAT(env(plan.ranks[0], "RANK_TABLE_FILE"), testing::EndsWith("/hccl_2s_4p.json"))

@@ -1,4 +1,4 @@
-#include "common/engine/megatron/reshard.h"
+#include "common/engine/model/resume_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

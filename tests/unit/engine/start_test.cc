@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/engine/megatron/megatron.h"
+#include "common/engine/mindformers/mindformers.h"
 #include "tests/unit/engine/engine_specs.h"
 
 namespace muster::engine {

@@ -18,10 +18,12 @@
 #include <algorithm>
 #include <array>
 
+#include "common/engine/megatron/megatron.h"
 #include "common/engine/model/arguments.h"
 #include "common/engine/model/observing.h"
 #include "common/engine/model/rows.h"
 #include "common/engine/model/start.h"
+#include "common/engine/torch/torch.h"
 
 namespace muster::engine {
 namespace {
@@ -234,6 +236,30 @@ void check_megatron(const v1::JobSpec& spec, Problems& problems) {
   check_resumable(spec, command, problems);
   check_connections(spec, command, problems);
   check_torch(spec, problems);
+}
+
+// Does what launch_megatron() does for a rank's own command line: --save is the attempt's
+// directory, and on an attempt that resumes nothing is loaded but the chosen step.
+ArgumentEdits intercepted_megatron(const LaunchRequest& request) {
+  ArgumentEdits edits = {"only-with --save --load", "saves --save --no-save-optim"};
+  const bool starts =
+      !request.resuming() && !request.start_dir.empty() && !names_start_dir(*request.spec);
+  if (!request.resuming() && !starts) edits.emplace_back("loads --load");
+  edits.push_back(fmt::format("set --save {}", request.save_dir));
+  if (!request.resuming()) {
+    if (!starts) return edits;
+    edits.push_back(fmt::format("put --load {}", request.start_dir));
+    for (const char* edit : {"drop-value --ckpt-step", "match --finetune --load",
+                             "match --no-load-optim --load", "match --no-load-rng --load"})
+      edits.emplace_back(edit);
+    return edits;
+  }
+  for (const std::string& edit :
+       {fmt::format("put --load {}", request.resume_dir), std::string("drop-value --ckpt-step"),
+        std::string("drop --finetune"), std::string("match --no-load-optim --no-save-optim"),
+        std::string("match --no-load-rng --no-save-rng")})
+    edits.push_back(edit);
+  return edits;
 }
 
 }  // namespace muster::engine

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "common/engine/files/line_fields.h"
+#include "common/engine/mindformers/mindformers.h"
 #include "common/engine/model/grammar_rows.h"
 
 namespace muster::engine {

@@ -74,8 +74,12 @@ std::set<std::string_view> not_inherited(const v1::JobSpec& spec) {
   const Engine* engine = find_engine(spec.engine());
   if (engine == nullptr || engine->identity.empty()) return {};
   std::set<std::string_view> names = {"RANK_TABLE", "ASCEND_DEVICE_ID"};
-  for (const auto& list : {engine->identity, mindformers_identity(), mindformers_cloud()})
-    names.insert(list.begin(), list.end());
+  names.insert(engine->identity.begin(), engine->identity.end());
+  for (const Engine& other : engine_table()) {
+    if (other.cloud.empty()) continue;
+    names.insert(other.identity.begin(), other.identity.end());
+    names.insert(other.cloud.begin(), other.cloud.end());
+  }
   return names;
 }
 

@@ -32,6 +32,7 @@
 #include <array>
 
 #include "common/engine/ascend/table_plan.h"
+#include "common/engine/mindformers/mindformers.h"
 #include "common/engine/model/arguments.h"
 #include "common/engine/model/host_network.h"
 #include "common/engine/model/layout.h"
@@ -408,6 +409,30 @@ void check_mindformers(const v1::JobSpec& spec, Problems& problems) {
   check_launcher(spec, problems);
   check_no_launcher_inside(spec, problems);
   check_hccl_variables(spec, problems);
+}
+
+// Does what launch_mindformers() does for a rank's own command line.
+ArgumentEdits intercepted_mindformers(const LaunchRequest& request) {
+  ArgumentEdits edits = {"only-script run_mindformer.py",
+                         fmt::format("put --output_dir {}", request.save_dir)};
+  if (!request.resuming() && !request.start_dir.empty() && !names_start_dir(*request.spec))
+    edits.push_back(fmt::format("put --load_checkpoint {}", request.start_dir));
+  if (!request.resuming() || !asks_for_training(*request.spec)) return edits;
+  edits.push_back(fmt::format("put --load_checkpoint {}", request.resume_dir));
+  for (const char* edit : {"put --resume_training True", "put --auto_trans_ckpt False",
+                           "drop-value --src_strategy_path_or_dir"})
+    edits.emplace_back(edit);
+  return edits;
+}
+
+bool mindformers_by_table(const v1::JobSpec& spec) {
+  return spec.launch().launcher() != v1::LAUNCHER_MSRUN;
+}
+
+void put_mindformers_script(const LaunchRequest& request, RankPlan& rank) {
+  constexpr const char* kScriptSource = "launch.per: node";
+  put_hccl_address(request, rank, kScriptSource);
+  put(rank.env, "LOCAL_DEFAULT_PATH", request.save_dir, kScriptSource);
 }
 
 }  // namespace muster::engine

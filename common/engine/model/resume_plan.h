@@ -3,21 +3,13 @@
 //
 //   the same size, or an engine that loads      one job that starts from that checkpoint
 //   its checkpoints at any size
-//   MindFormers at another number of ranks      three stages, each with the code, the interpreter
-//                                               and the image of the job:
-//
-//     strategy    run_mindformer.py --only_save_strategy True at the new size writes every rank's
-//                 strategy file. Left out if the new size is one rank: it has no strategy
-//     transform   mindformers/tools/transform_ckpt.py, one process on one node. It turns the old
-//                 strategy, the new strategy and the old shards into the new shards, and renames
-//                 them so that they are a checkpoint of the same step
-//     train       resumes from those shards
-//
-// Source: mindspore-lab/mindformers mindformers/tools/transform_ckpt.py.
+//   an engine whose checkpoints are cut for     the engine's own chain (Engine::cut_again), or a
+//   one size                                    refusal (Engine::check_size)
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
@@ -51,7 +43,8 @@ struct ResumeJobs {
   std::vector<v1::JobFetches> fetches;  // for the submission, with checkpoint.storage local
 };
 
-// The caller fills in the specs' defaults. Errors: why the engine could not load the checkpoint, and what would help.
+// The caller fills in the specs' defaults. Errors: why the engine could not load the checkpoint,
+// and what would help.
 Result<ResumeJobs> plan_resume(const ResumeAsk& ask);
 
 // One job that turns the checkpoint into one whole file, `file` (absolute, or below ${out}). Only
@@ -60,15 +53,21 @@ Result<ResumeJobs> plan_resume(const ResumeAsk& ask);
 // Errors: the engine's checkpoints are not of that kind.
 Result<ResumeJobs> plan_whole(const ResumeAsk& ask, const std::string& file);
 
-bool is_one_rank(const v1::JobSpec& spec);
-// Whether the checkpoint is cut for one tensor x pipeline size: Megatron-LM's --ckpt-format torch,
-// with one file for each part of the model. Checkpoints of the other formats are cut when they are
-// loaded.
-bool saves_parts(const v1::JobSpec& spec, const SavedCheckpoint& checkpoint);
+// Whether the checkpoint's own directory is whole, so that nothing has to be made of it. False:
+// only plan_whole() makes it so. Errors: why it cannot be exported.
+Result<bool> is_whole(const v1::JobSpec& spec, const SavedCheckpoint& checkpoint);
 
-// Changes a spec, which may be a stage, so that it becomes a separate job that resumes and waits for
-// none. Inputs and the directories of its chain's other stages are written out as paths.
+// Changes a spec, which may be a stage, so that it becomes a separate job that resumes and waits
+// for none. Inputs and the directories of its chain's other stages are written out as paths.
 // ${start.dir} is empty, as on an attempt that resumes.
 void leave_chain(v1::JobSpec& spec, const v1::ResolvedSpec& resolved);
+
+// --- for the engines' reshard.cc -----------------------------------------------------------------
+Error resume_error(const ResumeAsk& ask, std::string_view doing, std::string message,
+                   ErrorCode code = ErrorCode::InvalidArgument);
+// The spec of the training itself, as a job of its own.
+v1::JobSpec training_of(const ResumeAsk& ask);
+void start_from(v1::JobSpec& spec, std::string from, std::int64_t step);
+bool on_own_disks(const v1::JobSpec& spec);
 
 }  // namespace muster::engine

@@ -9,6 +9,7 @@
 
 #include "common/engine/model/host_network.h"
 #include "common/engine/model/rows.h"
+#include "common/engine/torch/torch.h"
 
 namespace muster::engine {
 namespace {

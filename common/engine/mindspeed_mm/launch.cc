@@ -11,6 +11,8 @@
 
 #include <array>
 
+#include "common/engine/megatron/megatron.h"
+#include "common/engine/mindspeed_mm/mindspeed_mm.h"
 #include "common/engine/model/arguments.h"
 #include "common/engine/model/rows.h"
 

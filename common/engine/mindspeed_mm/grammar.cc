@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common/engine/files/line_fields.h"
+#include "common/engine/mindspeed_mm/mindspeed_mm.h"
 #include "common/engine/model/grammar_rows.h"
 
 namespace muster::engine {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "common/engine/files/line_fields.h"
+#include "common/engine/megatron/megatron.h"
 #include "common/engine/model/grammar_rows.h"
 
 namespace muster::engine {

@@ -1,6 +1,6 @@
 // Engine command: any program. It adds nothing to the neutral MUSTER_* variables, which every
 // engine's ranks have (plan.cc).
-#include "common/engine/model/rows.h"
+#include "common/engine/command/command.h"
 
 namespace muster::engine {
 

@@ -24,6 +24,7 @@
 #include "common/engine/files/ckpt_end.h"
 #include "common/engine/files/line_fields.h"
 #include "common/engine/files/safetensors_end.h"
+#include "common/engine/mindformers/mindformers.h"
 #include "common/engine/model/layout_rows.h"
 
 namespace muster::engine {

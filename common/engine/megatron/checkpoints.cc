@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "common/engine/files/zip_end.h"
+#include "common/engine/megatron/megatron.h"
 #include "common/engine/model/layout_rows.h"
 
 namespace muster::engine {

@@ -38,9 +38,6 @@ constexpr std::size_t kSavedBytesMax = 32 << 10;
 bool has_tab(std::string_view text) { return text.find_first_of("\t\n") != std::string_view::npos; }
 
 bool is_script(const v1::JobSpec& spec) { return spec.launch().per() == v1::LAUNCH_PER_NODE; }
-bool is_torch_like(const Engine& engine) {
-  return engine.name == "torch" || engine.name == "megatron" || engine.name == "mindspeed-mm";
-}
 
 void put_for_shim(const LaunchRequest& request, RankPlan& rank, const std::string& edits,
                   std::size_t first) {
@@ -168,11 +165,8 @@ void launch_node_script(Launching& launching, const Engine& engine) {
          {"NPROC_PER_NODE", "GPUS_PER_NODE", "NPUS_PER_NODE", "PET_NPROC_PER_NODE"})
       put_default(env, name, processes, kNodeSource);
     if (python.starts_with('/')) put_default(env, "PYTHON_EXEC", python, "runtime.python");
-    if (is_torch_like(engine)) put_host_network(request, rank, kNodeSource);
-    if (engine.name == "mindformers") {
-      put_hccl_address(request, rank, kNodeSource);
-      put(env, "LOCAL_DEFAULT_PATH", request.save_dir, kNodeSource);
-    }
+    if (engine.torch_workers) put_host_network(request, rank, kNodeSource);
+    if (engine.put_script != nullptr) engine.put_script(request, rank);
     if (engine.hccl) put_hccl_port(request, rank, kNodeSource);
     if (intercept) put_for_shim(request, rank, edits, first[rank.node]);
   }
@@ -180,7 +174,7 @@ void launch_node_script(Launching& launching, const Engine& engine) {
 
 void check_node_script(const v1::JobSpec& spec, Problems& problems) {
   if (!is_script(spec)) return;
-  if (spec.engine() == "mindformers" && spec.launch().launcher() != v1::LAUNCHER_MSRUN)
+  if (starts_by_table(spec))
     problems.push_back({.key = "launch.launcher",
                         .message = "with launch.per: node only msrun is served: the script calls "
                                    "msrun, and muster answers it; write launcher: msrun, or leave "
@@ -197,44 +191,6 @@ void check_node_script(const v1::JobSpec& spec, Problems& problems) {
     problems.push_back({.key = "outputs.dir",
                         .message = "has a line feed in it, which cannot be passed to a script a "
                                    "node; choose another directory"});
-}
-
-// Does what megatron.cc does for a rank's own command line: --save is the attempt's directory, and
-// on an attempt that resumes nothing is loaded but the chosen step.
-ArgumentEdits intercepted_megatron(const LaunchRequest& request) {
-  ArgumentEdits edits = {"only-with --save --load", "saves --save --no-save-optim"};
-  const bool starts =
-      !request.resuming() && !request.start_dir.empty() && !names_start_dir(*request.spec);
-  if (!request.resuming() && !starts) edits.emplace_back("loads --load");
-  edits.push_back(fmt::format("set --save {}", request.save_dir));
-  if (!request.resuming()) {
-    if (!starts) return edits;
-    edits.push_back(fmt::format("put --load {}", request.start_dir));
-    for (const char* edit : {"drop-value --ckpt-step", "match --finetune --load",
-                             "match --no-load-optim --load", "match --no-load-rng --load"})
-      edits.emplace_back(edit);
-    return edits;
-  }
-  for (const std::string& edit :
-       {fmt::format("put --load {}", request.resume_dir), std::string("drop-value --ckpt-step"),
-        std::string("drop --finetune"), std::string("match --no-load-optim --no-save-optim"),
-        std::string("match --no-load-rng --no-save-rng")})
-    edits.push_back(edit);
-  return edits;
-}
-
-// Does what mindformers.cc does for a rank's own command line.
-ArgumentEdits intercepted_mindformers(const LaunchRequest& request) {
-  ArgumentEdits edits = {"only-script run_mindformer.py",
-                         fmt::format("put --output_dir {}", request.save_dir)};
-  if (!request.resuming() && !request.start_dir.empty() && !names_start_dir(*request.spec))
-    edits.push_back(fmt::format("put --load_checkpoint {}", request.start_dir));
-  if (!request.resuming() || !asks_for_training(*request.spec)) return edits;
-  edits.push_back(fmt::format("put --load_checkpoint {}", request.resume_dir));
-  for (const char* edit : {"put --resume_training True", "put --auto_trans_ckpt False",
-                           "drop-value --src_strategy_path_or_dir"})
-    edits.emplace_back(edit);
-  return edits;
 }
 
 }  // namespace muster::engine
