@@ -175,12 +175,12 @@ Json message_json(const Message& message) {
       for (int k = 0; k < reflection.FieldSize(message, &field); ++k)
         items.push_back(scalar(message, reflection, field, k));
       out[field.json_name()] = std::move(items);
+    } else if (field.full_name() == kMemlock && reflection.HasField(message, &field) &&
+               reflection.GetUInt64(message, &field) == UINT64_MAX) {
+      out[field.json_name()] = "unlimited";  // the same word as in the spec
     } else if (field.has_presence()) {
       if (reflection.HasField(message, &field))
         out[field.json_name()] = scalar(message, reflection, field, -1);
-    } else if (field.full_name() == kMemlock &&
-               reflection.GetUInt64(message, &field) == UINT64_MAX) {
-      out[field.json_name()] = "unlimited";  // the same word as in the spec
     } else if (!is_absent(message, field)) {
       out[field.json_name()] = scalar(message, reflection, field, -1);
     }

@@ -45,6 +45,8 @@ std::vector<Problem> set_over(v1::JobSpec& spec, const ParseOptions& options) {
   clear_replaced(spec, root, "");
   SpecReader reader(options, spec);
   reader.read(root);
+  // This is the default of code.from.
+  if (spec.code().at().empty()) spec.mutable_code()->set_at(options.base_dir);
   join_patches(*spec.mutable_launch()->mutable_patch());
   join_patches(*spec.mutable_resume()->mutable_patch());
   for (Problem& problem : complete(spec))

@@ -19,7 +19,8 @@ void read_section(SpecReader& in, const Node& node, const KeyRow& row) {
 
 void read_start(SpecReader& in, const Node& node, const KeyRow& row) {
   in.section(node, key_of(row));
-  if (node.kind != Node::Kind::Map || node.get("from") != nullptr || in.spoiled("start.from"))
+  if (node.kind != Node::Kind::Map || node.get("from") != nullptr || in.spoiled("start.from") ||
+      !in.spec().start().from().empty())
     return;
   for (const char* key : {"as", "step"})
     if (const Node* value = node.get(key); value != nullptr && !value->bad)

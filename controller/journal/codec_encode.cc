@@ -136,7 +136,7 @@ struct Writer {
     to.set_job(from.job.value);
     to.set_request_id(from.request_id.value);
     *to.mutable_spec() = from.spec;
-    *to.mutable_resolved() = from.resolved;
+    if (from.resolved.ByteSizeLong() > 0) *to.mutable_resolved() = from.resolved;
     to.set_spec_hash(from.spec_hash);
   }
   void operator()(const core::CancelRequested& from) const {

@@ -275,7 +275,7 @@ TEST(Resolve, CheckpointsOfAnotherFormAreRefused) {
   EXPECT_THAT(resolved.error().message,
               HasSubstr("submitting job 'late': start.from: the checkpoints of job 'base' "
                         "(0aaaaaaaaaa01) are of layout 'mindformers', and this job reads "
-                        "'megatron'"));
+                        "'command'"));
   base.layout = "mindspeed-mm";
   EXPECT_TRUE(filled_alone(spec, {{"base", base}})) << "the same files";
 }

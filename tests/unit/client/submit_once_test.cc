@@ -59,21 +59,21 @@ v1::JobSpec spec_named(const std::string& name) {
 TEST(SubmitOnce, AnAnswerThatIsLostIsAskedForAgainUnderTheSameId) {
   Controller controller(1);
   Interrupt interrupt(std::nullopt);
-  const auto response = submit_once(controller.session, spec_named("cut-whole2"), interrupt);
+  const auto response = submit_once(controller.session, spec_named("cut-whole2"), {}, interrupt);
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->job_id(), "06f3kq8z2m1ab");
   const auto ids = controller.service.ids();
   ASSERT_EQ(ids.size(), 2U);
   EXPECT_FALSE(ids[0].empty());
   EXPECT_EQ(ids[0], ids[1]);
-  ASSERT_TRUE(submit_once(controller.session, spec_named("cut-whole3"), interrupt));
+  ASSERT_TRUE(submit_once(controller.session, spec_named("cut-whole3"), {}, interrupt));
   EXPECT_NE(controller.service.ids().back(), ids[0]) << "another job has another one";
 }
 
 TEST(SubmitOnce, AControllerThatStaysAwayIsReported) {
   Controller controller(100);
   Interrupt interrupt(std::nullopt);
-  const auto response = submit_once(controller.session, spec_named("cut-whole2"), interrupt);
+  const auto response = submit_once(controller.session, spec_named("cut-whole2"), {}, interrupt);
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::Unreachable);
   EXPECT_EQ(controller.service.ids().size(), 3U);

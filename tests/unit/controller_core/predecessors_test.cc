@@ -208,6 +208,7 @@ TEST(Predecessors, OneThatOnlyTheArchiveKnowsCountsByHowItEnded) {
   ChainWorld world;
   SubmitJob input{.job = JobId("j2"),
                   .spec = ChainWorld::after("late", {"j1"}),
+                  .resolved = SmallWorld::resolved(ChainWorld::after("late", {"j1"})),
                   .spec_hash = "hash",
                   .archived = {{JobId("j1"), {"old", JobPhase::Failed}}}};
   const Decision refused = world.put(input);

@@ -340,7 +340,7 @@ TEST(Layouts, NoneFindsNothingAndUnknownIsAnError) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
             "looking for checkpoints: layout 'zarr' is not known (mindformers | megatron | "
-            "mindspeed-mm | none)");
+            "mindspeed-mm | torch | command | none)");
 }
 
 }  // namespace

@@ -322,7 +322,7 @@ TEST(NodeLaunch, HasItsNodesRanksAndSaysCommonThingsOnce) {
   EXPECT_EQ(launch.resume().dir(), "/out/01j8x4a0b7c2d/resume/attempt-2");
   EXPECT_EQ(launch.resume().source(), "/out/01j8x4a0b7c2d/checkpoints/attempt-1");
   EXPECT_EQ(launch.resume().step(), 20);
-  EXPECT_EQ(launch.resume().layout(), "megatron");
+  EXPECT_EQ(launch.resume().layout(), "torch");
   EXPECT_THAT(launch.make_dirs(),
               ElementsAre("/out/01j8x4a0b7c2d", "/out/01j8x4a0b7c2d/checkpoints/attempt-2"));
   EXPECT_EQ(launch.watching().success_file(), "/out/01j8x4a0b7c2d/done");

@@ -39,7 +39,7 @@ TEST(Parse, FillsEveryDefaultIn) {
   EXPECT_EQ(spec.resources().devices(), 8u);
   EXPECT_EQ(spec.resources().type(), "auto");
   EXPECT_EQ(spec.network().interface(), "auto");
-  EXPECT_EQ(spec.checkpoint().layout(), "megatron");
+  EXPECT_EQ(spec.checkpoint().layout(), "torch");
   EXPECT_TRUE(spec.resume().enabled());
   EXPECT_EQ(spec.observe().grammar(), "auto");
   EXPECT_TRUE(spec.success().exit0());
@@ -301,7 +301,7 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
             "${out} unless absolute)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_checkpoint()->set_layout("zarr"); }),
             "checkpoint.layout: looking for checkpoints: layout 'zarr' is not known (mindformers | "
-            "megatron | mindspeed-mm | none)\n");
+            "megatron | mindspeed-mm | torch | command | none)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_observe()->set_grammar("x"); }),
             "observe.progress: reading progress: grammar 'x' is not known (auto | mindformers | "
             "megatron | mindspeed-mm | custom | none)\n");

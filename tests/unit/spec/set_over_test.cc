@@ -86,17 +86,27 @@ TEST(SetOver, EveryProblemIsReported) {
 }
 
 // --- every row is set, nulled and reset ----------------------------------------------------------
-// A value for each key that has a field. `with`: what else the spec needs for it.
+// A value for each key that has a field. `with`: what else the spec needs for it. `needed`: the
+// spec is not sound without the key.
 struct Sample {
   const char *key, *value;
   const char* with = "";
+  bool needed = false;
 };
-constexpr const char *kScript = "engine: torch\nlaunch: {script: a.py, per: node}\n",
+constexpr const char *kScript = "engine: torch\nlaunch: {script: a.sh, per: node}\n",
                      *kStep =
                          "engine: torch\nlaunch: {script: a.py}\nobserve: {progress: {step: "
                          "'at (.*)'}}\n",
                      *kImage = "engine: torch\nlaunch: {script: a.py}\nruntime: {image: a:1}\n",
-                     *kPlain = "engine: torch\nlaunch: {script: a.py}\n";
+                     *kPlain = "engine: torch\nlaunch: {script: a.py}\n",
+                     *kNamed = "engine: torch\nlaunch: {script: a.py, args: b.json}\n",
+                     *kMegatron = "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n",
+                     *kFromJob =
+                         "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n"
+                         "start: {from: 'job:b'}\n",
+                     *kProfiled =
+                         "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n"
+                         "observe: {profile: {start: 5, stop: 9}}\n";
 const std::vector<Sample>& samples() {
   static const std::vector<Sample> all = {
       {"name", "other"},
@@ -110,7 +120,8 @@ const std::vector<Sample>& samples() {
       {"runtime.image", "a:1"},
       {"runtime.python", "python3.11"},
       {"runtime.setup", "true"},
-      {"runtime.setup.run", "[true, 'a b']"},
+      {"runtime.setup.run", "[true, 'a b']",
+       "engine: torch\nlaunch: {script: a.py}\nruntime: {setup: x}\n", true},
       {"runtime.setup.timeout", "5m",
        "engine: torch\nlaunch: {script: a.py}\nruntime: {setup: x}\n"},
       {"runtime.env", "{A: b}"},
@@ -121,14 +132,14 @@ const std::vector<Sample>& samples() {
       {"runtime.limits.memory", "1GiB", kImage},
       {"runtime.limits.cpus", "1.5", kImage},
       {"launch.per", "once", "engine: command\nlaunch: {run: a b}\nresources: {devices: 1}\n"},
-      {"launch.run", "a b", "engine: command\nlaunch: {run: c}\n"},
-      {"launch.script", "b.py", kPlain},
-      {"launch.config", "b.yaml"},
+      {"launch.run", "a b", "engine: command\nlaunch: {run: c}\n", true},
+      {"launch.script", "b.py", kPlain, true},
+      {"launch.config", "b.yaml", "", true},
       {"launch.mode", "finetune"},
       {"launch.launcher", "msrun"},
       {"launch.intercept", "off", kScript},
       {"launch.args", "--lr 1", kPlain},
-      {"launch.patch", "{b.json: {x: 1}}", kPlain},
+      {"launch.patch", "{b.json: {x: 1}}", kNamed},
       {"launch.vars", "{A: b}", kScript},
       {"launch.cwd", "below", kPlain},
       {"launch.lockstep", "no", "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n"},
@@ -142,11 +153,8 @@ const std::vector<Sample>& samples() {
       {"network.master_port", "29500"},
       {"inputs", "{data: /data}"},
       {"start.from", "/data/base", "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n"},
-      {"start.as", "resume",
-       "engine: torch\nlaunch: {script: a.py, args: '${start.dir}${resume.dir}'}\nstart: {from: "
-       "'job:b'}\n"},
-      {"start.step", "7",
-       "engine: torch\nlaunch: {script: a.py, args: '${start.dir}'}\nstart: {from: 'job:b'}\n"},
+      {"start.as", "resume", kFromJob},
+      {"start.step", "7", kFromJob},
       {"checkpoint.dir", "/fast"},
       {"checkpoint.storage", "local"},
       {"checkpoint.layout", "none", kPlain},
@@ -154,19 +162,13 @@ const std::vector<Sample>& samples() {
       {"resume.args", "--again"},
       {"resume.env", "{A: b}"},
       {"resume.drop", "[--fresh]", "engine: torch\nlaunch: {script: a.py, args: --fresh}\n"},
-      {"resume.patch", "{b.json: {x: 1}}", kPlain},
+      {"resume.patch", "{b.json: {x: 1}}", kNamed},
       {"resume.vars", "{A: b}", kScript},
       {"outputs.dir", "/out"},
-      {"observe.profile", "true"},
-      {"observe.profile.start", "5",
-       "engine: mindformers\nlaunch: {config: a.yaml}\nobserve: "
-       "{profile: {stop: 9}}\n"},
-      {"observe.profile.stop", "8",
-       "engine: mindformers\nlaunch: {config: a.yaml}\nobserve: "
-       "{profile: {start: 5}}\n"},
-      {"observe.profile.ranks", "[0]",
-       "engine: mindformers\nlaunch: {config: a.yaml}\nobserve: "
-       "{profile: {start: 5}}\n"},
+      {"observe.profile", "true", kMegatron},
+      {"observe.profile.start", "6", kProfiled, true},
+      {"observe.profile.stop", "8", kProfiled, true},
+      {"observe.profile.ranks", "[0]", kProfiled},
       {"observe.dump", "dump.json"},
       {"observe.plog", "false"},
       {"observe.progress", "none", kPlain},
@@ -187,16 +189,17 @@ const std::vector<Sample>& samples() {
 }
 
 ParseOptions with_files() {
-  return {.base_dir = "/srv",
-          .read_file = [](const std::string& path, std::size_t) -> Result<std::string> {
-            if (path.ends_with(".diff"))
-              return std::string("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n");
-            if (path.ends_with("dump.json"))
-              return std::string(R"({"common_dump_settings": {}, "e2e_dump_settings": {}})");
-            return std::string(R"({"version": "1.0", "server_count": "1", "status": "completed",
+  return {
+      .base_dir = "/srv",
+      .read_file = [](const std::string& path, std::size_t) -> Result<std::string> {
+        if (path.ends_with(".diff"))
+          return std::string("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n");
+        if (path.ends_with("dump.json"))
+          return std::string(R"({"common_dump_settings": {"net_name": "n", "iteration": "0"}})");
+        return std::string(R"({"version": "1.0", "server_count": "1", "status": "completed",
 "server_list": [{"server_id": "10.0.0.1", "device": [
 {"device_id": "0", "device_ip": "192.168.1.1", "rank_id": "0"}]}]})");
-          }};
+      }};
 }
 
 std::string put(v1::JobSpec& spec, const std::string& key, const std::string& value) {
@@ -208,7 +211,7 @@ std::string put(v1::JobSpec& spec, const std::string& key, const std::string& va
 class EveryRow : public testing::TestWithParam<Sample> {};
 
 TEST_P(EveryRow, IsSetNulledAndReset) {
-  const auto& [key, value, with] = GetParam();
+  const auto& [key, value, with, needed] = GetParam();
   const KeyRow& row = *find_key(key);
   const std::string text =
       std::string("name: x\n") +
@@ -224,7 +227,9 @@ TEST_P(EveryRow, IsSetNulledAndReset) {
 
   v1::JobSpec nulled = set;
   const std::string problems = put(nulled, key, "null");
-  if (row.type->null == NullMeans::Absent) {
+  if (needed) {
+    EXPECT_NE(problems, "") << "it is gone";
+  } else if (row.type->null == NullMeans::Absent) {
     EXPECT_EQ(problems, "");
     EXPECT_EQ(spec_hash(nulled), before) << "null is as if the key were not there";
   } else if (row.type->null == NullMeans::Zero || row.type == &kResume || row.type == &kProgress) {
@@ -234,8 +239,8 @@ TEST_P(EveryRow, IsSetNulledAndReset) {
   }
 
   // The default sets it back, where one is a value of its own.
-  const bool writable = !row.fallback.empty() && row.fallback != "null" && !row.type->map_adds &&
-                        row.key != std::string_view("resources.devices");
+  const bool writable = !needed && !row.fallback.empty() && row.fallback != "null" &&
+                        !row.type->map_adds && row.key != std::string_view("resources.devices");
   if (!writable) return;
   v1::JobSpec reset = set;
   EXPECT_EQ(put(reset, key, std::string(row.fallback)), "");
@@ -262,7 +267,7 @@ TEST(SetOver, EveryRowHasASample) {
 // Regression: `muster resume --set observe.dump=null` did nothing, silently.
 TEST(SetOver, TheDumpAndTheProfileAreTakenOut) {
   Parsed parsed = parse_yaml(
-      "name: x\nengine: mindformers\nlaunch: {config: a.yaml}\n"
+      "name: x\nengine: mindformers\nlaunch: {config: a.yaml}\nresume: none\n"
       "observe: {dump: dump.json, profile: {start: 5, stop: 8}}\n",
       with_files());
   ASSERT_EQ(format(parsed.problems, "job.yaml"), "");
