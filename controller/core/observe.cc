@@ -285,18 +285,25 @@ class Observer {
     } else {
       seen.leases_end.erase(node);
     }
+    std::optional<std::int64_t> step;
     for (const v1::ShardReading& shard : reading.shards()) {
+      // One heartbeat may contain any number of steps. A step is not dropped between its shards: it
+      // may be the oldest, and complete.
+      if (step != shard.step()) drop_checkpoints({id, attempt->number}, seen);
+      step = shard.step();
       CheckpointSeen& checkpoint = seen.checkpoints[shard.step()];
       fold_shard(checkpoint, shard);
-      if (checkpoint.complete() && !has_checkpoint(job->second, attempt->number, shard.step())) {
+      if (checkpoint.complete() && !has_checkpoint(job->second, attempt->number, shard.step()))
         presence_.whole.insert({id, attempt->number, shard.step()});
-      }
-      // At once: one heartbeat may contain any number of steps.
-      if (seen.checkpoints.size() > kCheckpointsKept) {
-        const auto dropped = checkpoint_to_drop(seen.checkpoints);
-        presence_.whole.erase({id, attempt->number, dropped->first});
-        seen.checkpoints.erase(dropped);
-      }
+    }
+    drop_checkpoints({id, attempt->number}, seen);
+  }
+
+  void drop_checkpoints(const AttemptKey& key, AttemptSeen& seen) {
+    while (seen.checkpoints.size() > kCheckpointsKept) {
+      const auto dropped = checkpoint_to_drop(seen.checkpoints);
+      presence_.whole.erase({key.first, key.second, dropped->first});
+      seen.checkpoints.erase(dropped);
     }
   }
 

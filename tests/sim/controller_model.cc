@@ -22,7 +22,7 @@ ControllerModel::ControllerModel(World& world)
   limits_.start_timeout = std::chrono::seconds(world.rng.one_in(2) ? 20 : 13);
   limits_.hear_first = std::chrono::seconds(3);
   // So few that ports are given again.
-  limits_.port_last = limits_.port_first + (world.rng.one_in(2) ? 0 : 5);
+  limits_.port_last = limits_.port_first + (world.rng.one_in(6) ? 5 : 0);
 }
 
 Now ControllerModel::clocks() const {
