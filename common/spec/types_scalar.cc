@@ -199,6 +199,9 @@ Schema text_schema(const KeyRow&) { return scalar_schema(); }
 Schema full_text_schema(const KeyRow&) {
   return {{"type", {"string", "number", "boolean"}}, {"minLength", 1}};
 }
+Schema code_from_schema(const KeyRow&) {
+  return {{"type", "string"}, {"minLength", 1}, {"not", {{"pattern", "://|^git@.*:"}}}};
+}
 Schema code_at_schema(const KeyRow& row) {
   return {{"type", "string"}, {"pattern", fmt::format("^(/|{}$)", row.fallback)}};
 }
@@ -259,7 +262,7 @@ const KeyType kFullText = {.read = read_full_text, .schema = full_text_schema};
 const KeyType kFullTextOrNull = {
     .read = read_full_text, .schema = full_text_schema, .null = Absent};
 const KeyType kOutPath = {.read = read_out_path, .schema = full_text_schema};
-const KeyType kCodeFrom = {.read = read_code_from, .schema = full_text_schema};
+const KeyType kCodeFrom = {.read = read_code_from, .schema = code_from_schema};
 const KeyType kCodeAt = {.read = read_code_at, .schema = code_at_schema};
 const KeyType kStartFrom = {.read = read_start_from, .schema = full_text_schema, .null = Absent};
 const KeyType kChoice = {.read = read_choice, .schema = choice_schema};

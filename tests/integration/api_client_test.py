@@ -251,7 +251,7 @@ class ApiClient(unittest.TestCase):
         request = self.api.request("muster.v1.JobService/SubmitJob")
         request.yaml.text = (
             "name: by-text-chain\nengine: command\nresources: {nodes: 1, devices: 1, type: cpu}\n"
-            "stages:\n  one: {launch: {run: 'true'}}\n  two: {launch: {run: echo ${stages.one.out}}}\n"
+            "stages:\n  one: {launch: {run: 'true'}}\n  two: {launch: {run: 'echo ${stages.one.out}'}}\n"
         )
         stages = self.api.call("muster.v1.JobService/SubmitJob", request).stages
         self.assertEqual([stage.stage for stage in stages], ["one", "two"])

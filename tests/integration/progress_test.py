@@ -135,7 +135,7 @@ sys.exit(0 if attempt == 2 else 3)
         )
         listed = self.muster("ckpt", "ls", "strange")
         self.assertIn(
-            "step_3.pt' of attempt 1 is no checkpoint that layout megatron knows: no attempt goes on from it; docs/engines/torch.md says",
+            "step_3.pt' of attempt 1 is no checkpoint that layout torch knows: no attempt goes on from it; docs/engines/torch.md says",
             listed.err,
         )
 
