@@ -370,9 +370,7 @@ void Host::Impl::note_auxiliary_ends(const RunKey& run, Entry& entry) {
     const std::string evidence = evidence_of_log(entry.view.layout().auxiliary_log(name));
     marks.push_back(new_mark());
     marks.back().mutable_evidence()->set_auxiliary(name);
-    // the form that an older agent reads, in case one is installed again
-    marks.back().mutable_evidence()->set_rank(kAuxiliaryEvidence);
-    marks.back().mutable_evidence()->set_line(name + "\n" + evidence);
+    marks.back().mutable_evidence()->set_line(evidence);
     entry.view.give_auxiliary_evidence(name, evidence);
   }
   if (!marks.empty()) remember(run, entry, marks);

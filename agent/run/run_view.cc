@@ -372,19 +372,12 @@ void RunView::fold(const Mark& mark) {
       break;
     }
     case Mark::kEvidence: {
-      const std::uint32_t rank = mark.evidence().rank();
       const std::string& line = mark.evidence().line();
-      const std::string& auxiliary = mark.evidence().auxiliary();
-      if (rank == kAuxiliaryEvidence) {
-        const auto name_ends = std::min(line.find('\n'), line.size());
-        give_auxiliary_evidence(auxiliary.empty() ? line.substr(0, name_ends) : auxiliary,
-                                line.substr(std::min(name_ends + 1, line.size())));
+      if (mark.evidence().has_auxiliary()) {
+        give_auxiliary_evidence(mark.evidence().auxiliary(), line);
         break;
       }
-      if (!auxiliary.empty()) {
-        give_auxiliary_evidence(auxiliary, line);
-        break;
-      }
+      const std::uint32_t rank = mark.evidence().rank();
       const auto kind = static_cast<v1::EvidenceKind>(mark.evidence().kind());
       end_of(rank).evidence = line;
       end_of(rank).kind = kind;

@@ -12,10 +12,6 @@
 
 namespace muster::agent {
 
-// An auxiliary process's evidence is stored under this impossible rank number. Its line is the
-// name, a line feed, and the log's line. An older agent knows only this form.
-inline constexpr std::uint32_t kAuxiliaryEvidence = UINT32_MAX;
-
 class RunView {
  public:
   RunView(rundir::RunLayout layout, BootId own_boot)

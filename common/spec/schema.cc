@@ -8,12 +8,34 @@ namespace {
 constexpr const char* kDialect = "https://json-schema.org/draft/2020-12/schema";
 constexpr std::string_view kStage = "stages.NAME";
 
+Schema to_json(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::Null: return nullptr;
+    case Node::Kind::Scalar: {
+      Schema value = node.quoted ? Schema() : Schema::parse(node.text, nullptr, false);
+      return node.quoted || value.is_discarded() ? Schema(node.text) : value;
+    }
+    case Node::Kind::List: {
+      Schema list = Schema::array();
+      for (const Node& item : node.items) list.push_back(to_json(item));
+      return list;
+    }
+    case Node::Kind::Map: {
+      Schema map = Schema::object();
+      for (std::size_t i = 0; i < node.keys.size(); ++i)
+        map[node.keys[i].text] = to_json(node.items[i]);
+      return map;
+    }
+  }
+  return nullptr;
+}
+
 Schema schema_of(const KeyRow& row) {
   Schema schema = row.type->schema(row);
   if (row.type->null != NullMeans::Nothing && schema.is_object())
     schema = {{"anyOf", {std::move(schema), {{"type", "null"}}}}};
   Schema described = {{"description", row.help}};
-  if (!row.fallback.empty()) described["default"] = row.fallback;
+  if (!row.fallback.empty()) described["default"] = default_of(row);
   if (schema.is_object()) described.update(schema);
   return described;
 }
@@ -30,6 +52,8 @@ Schema schema_of_stage() {
 }
 
 }  // namespace
+
+Schema default_of(const KeyRow& row) { return to_json(read_tree(row.fallback, false).root); }
 
 Schema schema_of_section(std::string_view section) {
   Schema properties = Schema::object();

@@ -12,6 +12,9 @@
 
 namespace muster::spec {
 
+// The row's default as a value.
+Schema default_of(const KeyRow& row);
+
 // The rows below `section`, as one object.
 Schema schema_of_section(std::string_view section);
 

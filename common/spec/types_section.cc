@@ -146,29 +146,8 @@ Schema success_schema(const KeyRow& row) {
   section["minProperties"] = section["maxProperties"] = 1;
   return or_words(std::move(section), {"auto", "exit0", "last-step"});
 }
-Schema to_json(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::Null: return nullptr;
-    case Node::Kind::Scalar: {
-      Schema value = node.quoted ? Schema() : Schema::parse(node.text, nullptr, false);
-      return node.quoted || value.is_discarded() ? Schema(node.text) : value;
-    }
-    case Node::Kind::List: {
-      Schema list = Schema::array();
-      for (const Node& item : node.items) list.push_back(to_json(item));
-      return list;
-    }
-    case Node::Kind::Map: {
-      Schema map = Schema::object();
-      for (std::size_t i = 0; i < node.keys.size(); ++i)
-        map[node.keys[i].text] = to_json(node.items[i]);
-      return map;
-    }
-  }
-  return nullptr;
-}
 Schema later_schema(const KeyRow& row) {
-  Schema accepted = Schema::array({to_json(read_tree(row.fallback, false).root)});
+  Schema accepted = Schema::array({default_of(row)});
   if (row.fallback == "none") accepted.push_back(nullptr);
   return {{"enum", accepted}};
 }

@@ -77,6 +77,8 @@ class SchemaTest(unittest.TestCase):
             self.assertIn("description", self.schema["properties"][key])
         launch = self.schema["properties"]["launch"]["anyOf"][0]["properties"]
         self.assertEqual(launch["per"]["enum"], ["rank", "node", "once"])
+        self.assertEqual(self.schema["properties"]["labels"]["default"], {})
+        self.assertEqual(self.schema["properties"]["description"]["default"], "")
 
     def test_takes_every_sample(self):
         paths = glob.glob(f"{ROOT}/deploy/samples/**/*.yaml", recursive=True)

@@ -65,31 +65,8 @@ TEST_F(Auxiliaries, ABadEndIsReportedWithWhatItsLogSays) {
     EXPECT_EQ(again[i].SerializeAsString(), facts[i].SerializeAsString());
 }
 
-// The release was downgraded after an auxiliary process's bad end: what was in rank and line before
-// must still be there.
-TEST_F(Auxiliaries, AnAgentOfTheReleaseBeforeReadsItsEvidence) {
-  const rundir::RunLayout layout(
-      rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
-  {
-    HostIncarnation agent(dir_.path() / "state");
-    agent.perform(StartRun{
-        .run = kRun,
-        .launch = with_auxiliary("exec sleep 60", "echo 'RuntimeError: of the log'; exit 3")});
-    ASSERT_TRUE(agent.wait_for(over));
-  }
-  rundir::MarkReader reader(layout.mark());
-  const auto read = reader.read();
-  ASSERT_TRUE(read);
-  const auto& marks = *read;
-  const auto found = std::ranges::find_if(marks, &rundir::v1::Mark::has_evidence);
-  ASSERT_NE(found, marks.end());
-  EXPECT_EQ(found->evidence().rank(), 4'294'967'295);
-  EXPECT_EQ(found->evidence().line(), "scheduler\nRuntimeError: of the log");
-  EXPECT_EQ(found->evidence().auxiliary(), "scheduler");
-}
-
-// Older agents recorded it as the evidence of a rank number that cannot exist.
-TEST_F(Auxiliaries, AnOldMarkOfItsEvidenceIsRead) {
+// What an earlier incarnation has read in the log counts, whatever the log says now.
+TEST_F(Auxiliaries, TheMarkOfItsEvidenceIsRead) {
   const rundir::RunLayout layout(
       rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second));
   {
@@ -104,8 +81,8 @@ TEST_F(Auxiliaries, AnOldMarkOfItsEvidenceIsRead) {
     auto marks = rundir::MarkWriter::open(layout.mark());
     ASSERT_TRUE(marks);
     rundir::v1::Mark mark;
-    mark.mutable_evidence()->set_rank(4'294'967'295);
-    mark.mutable_evidence()->set_line("scheduler\nRuntimeError: of the mark");
+    mark.mutable_evidence()->set_auxiliary("scheduler");
+    mark.mutable_evidence()->set_line("RuntimeError: of the mark");
     ASSERT_TRUE(marks->append({mark}));
   }
   HostIncarnation agent(dir_.path() / "state");
