@@ -26,8 +26,7 @@ class Field {
   void clear();
 
   // Each creates the messages around the field. The field must have that type.
-  void set_text(std::string text);
-  void set_bytes(std::string bytes) { set_text(std::move(bytes)); }
+  void set_text(std::string text);  // of bytes, too
   void set_number(std::uint64_t number);
   void set_bool(bool value);
   // "resume-or-scratch" is START_AS_RESUME_OR_SCRATCH of the enum StartAs.

@@ -98,7 +98,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"resume.vars", &kTextMap, "{}", "as launch.vars", "", "assignments over those of launch.vars"},
 
     {"outputs", &kSection, "", "", "", "where results are copied to"},
-    {"outputs.dir", &kText, "auto", "auto | an absolute directory", "", "the job's output directory, ${out}, the same over all attempts; auto: the job's own one below the controller's", "", "output_dir"},
+    {"outputs.dir", &kText, "auto", "auto | an absolute directory", "", "the job's output directory, ${out}, the same over all attempts; auto: the job's own one below the controller's", "output_dir out_dir", "output_dir"},
     {"outputs.to", &kLater, "null", "", "", "object store or directory"},
     {"outputs.every", &kLater, "{steps: 500}", "", "", "how often"},
     {"outputs.logs_to", &kLater, "null", "", "", "where logs are copied to"},

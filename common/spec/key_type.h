@@ -40,6 +40,13 @@ inline std::string key_of(const KeyRow& row) { return std::string(row.key); }
 // A value without quotes may look like a number or a boolean, and is still a text.
 inline Schema scalar_schema() { return {{"type", {"string", "number", "boolean"}}}; }
 
+// A number that a reader of YAML may also have kept as a text.
+inline Schema number_between(std::uint64_t least, std::uint64_t most) {
+  return {{"anyOf",
+           {{{"type", "integer"}, {"minimum", least}, {"maximum", most}},
+            {{"type", "string"}, {"pattern", "^[0-9]+$"}}}}};
+}
+
 // --- one value: types_scalar.cc ------------------------------------------------------------------
 extern const KeyType kText, kTextOrNull;
 extern const KeyType kFullText, kFullTextOrNull;  // "" is refused

@@ -46,8 +46,8 @@ Schema schema_of_stage() {
   stage["properties"].erase("name");
   stage["properties"].erase("stages");
   for (const KeyRow* row : keys_below(kStage))
-    stage["properties"][std::string(leaf(row->key))] = {{"description", row->help},
-                                                        {"type", {"string", "array", "null"}}};
+    stage["properties"][std::string(leaf(row->key))] = {
+        {"description", row->help}, {"type", {"string", "number", "boolean", "array", "null"}}};
   return stage;
 }
 

@@ -8,6 +8,13 @@
 namespace muster::spec {
 namespace {
 
+// Null of a section: as if none of its keys were there.
+void clear_below(v1::JobSpec& spec, const std::string& section) {
+  for (const KeyRow& row : key_table())
+    if (row.key.starts_with(section + "."))
+      for (const std::string_view path : fields_of(row)) Field(spec, path).clear();
+}
+
 // Removes what the tree's keys replace. A map adds to what is there.
 void clear_replaced(v1::JobSpec& spec, const Node& node, const std::string& prefix) {
   if (node.kind != Node::Kind::Map) return;
@@ -18,6 +25,7 @@ void clear_replaced(v1::JobSpec& spec, const Node& node, const std::string& pref
     if (row == nullptr) continue;
     if (value.kind != Node::Kind::Map || !row->type->map_adds)
       for (const std::string_view path : fields_of(*row)) Field(spec, path).clear();
+    if (value.kind == Node::Kind::Null && !row->type->has_field) clear_below(spec, key);
     clear_replaced(spec, value, key);
   }
 }
@@ -45,8 +53,6 @@ std::vector<Problem> set_over(v1::JobSpec& spec, const ParseOptions& options) {
   clear_replaced(spec, root, "");
   SpecReader reader(options, spec);
   reader.read(root);
-  // This is the default of code.from.
-  if (spec.code().at().empty()) spec.mutable_code()->set_at(options.base_dir);
   join_patches(*spec.mutable_launch()->mutable_patch());
   join_patches(*spec.mutable_resume()->mutable_patch());
   for (Problem& problem : complete(spec))

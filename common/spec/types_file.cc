@@ -58,7 +58,11 @@ void read_code_patches(SpecReader& in, const Node& node, const KeyRow& row) {
   });
 }
 
-Schema file_schema(const KeyRow&) { return {{"type", "string"}, {"minLength", 1}}; }
+Schema file_schema(const KeyRow&) {
+  Schema schema = scalar_schema();
+  schema["minLength"] = 1;
+  return schema;
+}
 Schema files_schema(const KeyRow& row) {
   return {{"anyOf",
            {file_schema(row),

@@ -276,10 +276,6 @@ void read_mounts(SpecReader& in, const Node& node, const KeyRow& row) {
 // --- schemas -------------------------------------------------------------------------------------
 Schema list_of(Schema items) { return {{"type", "array"}, {"items", std::move(items)}}; }
 Schema one_of(std::initializer_list<Schema> forms) { return {{"anyOf", Schema(forms)}}; }
-Schema number_up_to(std::uint64_t most) {
-  return one_of({{{"type", "integer"}, {"minimum", 0}, {"maximum", most}},
-                 {{"type", "string"}, {"pattern", "^[0-9]+$"}}});
-}
 
 Schema texts_schema(const KeyRow&) { return one_of({scalar_schema(), list_of(scalar_schema())}); }
 Schema words_or_map_schema(const KeyRow&) {
@@ -290,12 +286,12 @@ Schema words_or_map_schema(const KeyRow&) {
 }
 Schema node_names_schema(const KeyRow&) { return list_of(scalar_schema()); }
 Schema ranks_schema(const KeyRow&) {
-  Schema schema = list_of(number_up_to(std::numeric_limits<std::uint32_t>::max()));
+  Schema schema = list_of(number_between(0, std::numeric_limits<std::uint32_t>::max()));
   schema["minItems"] = 1;
   return schema;
 }
 Schema devices_schema(const KeyRow&) {
-  Schema numbers = list_of(number_up_to(1023));
+  Schema numbers = list_of(number_between(0, 1023));
   numbers["minItems"] = 1;
   return one_of({{{"type", "integer"}, {"minimum", 1}, {"maximum", 1024}},
                  {{"type", "string"}, {"pattern", "^([0-9]+|[\\[(] *[0-9]+ *, *[0-9]+ *[\\])])$"}},

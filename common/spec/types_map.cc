@@ -1,6 +1,8 @@
 // The types of keys whose values are maps of free names.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/compat/patch/document.h"
 #include "common/spec/field.h"
 #include "common/spec/key_type.h"
@@ -83,7 +85,10 @@ void read_input(SpecReader& in, const std::string& name, const Node& node, const
                      input.from().find("://") == std::string::npos &&
                      input.from().find("${") == std::string::npos;
   if (plain) input.set_from(in.below_base(input.from()));
-  *in.spec().add_inputs() = std::move(input);
+  // With --set an input of the same name may be there.
+  auto& inputs = *in.spec().mutable_inputs();
+  const auto known = std::ranges::find(inputs, name, &v1::InputSpec::name);
+  (known == inputs.end() ? *inputs.Add() : *known) = std::move(input);
 }
 
 void read_inputs(SpecReader& in, const Node& node, const KeyRow& row) {
@@ -162,8 +167,9 @@ void read_changes(SpecReader& in, const Node& changes, const std::string& key,
 // FILE: {path: value}, in the file's order.
 void read_config_patch(SpecReader& in, const Node& node, const KeyRow& row) {
   if (!is_map(in, node, row)) return;
-  auto& files = row.key == "launch.patch" ? *in.spec().mutable_launch()->mutable_patch()
-                                          : *in.spec().mutable_resume()->mutable_patch();
+  const bool first_start = first_field(row) == "launch.patch";
+  auto& files = first_start ? *in.spec().mutable_launch()->mutable_patch()
+                            : *in.spec().mutable_resume()->mutable_patch();
   for (std::size_t i = 0; i < node.keys.size(); ++i) {
     const Node& changes = node.items[i];
     const std::string key = fmt::format("{}[{}]", row.key, files.size());
@@ -200,7 +206,8 @@ Schema config_patch_schema(const KeyRow&) { return map_of({{"type", {"object", "
 using enum NullMeans;
 const KeyType kTextMap = {
     .read = read_text_map, .schema = text_map_schema, .null = Absent, .map_adds = true};
-const KeyType kInputs = {.read = read_inputs, .schema = inputs_schema, .null = Absent};
+const KeyType kInputs = {
+    .read = read_inputs, .schema = inputs_schema, .null = Absent, .map_adds = true};
 const KeyType kConfigPatch = {
     .read = read_config_patch, .schema = config_patch_schema, .null = Absent, .map_adds = true};
 

@@ -21,7 +21,9 @@ Field field(SpecReader& in, const KeyRow& row) { return {in.spec(), first_field(
 
 // The default word means that the key is absent; complete() fills in what it comes to.
 bool is_default(SpecReader& in, const KeyRow& row, const std::string& value) {
-  if (row.fallback.empty() || value != row.fallback) return false;
+  // A scalar "null" has quotes: it is a text. And the table writes an empty text with quotes.
+  const bool is_word = !row.fallback.empty() && row.fallback != "null" && row.fallback[0] != '"';
+  if (!is_word || value != row.fallback) return false;
   field(in, row).clear();
   return true;
 }
@@ -199,8 +201,10 @@ Schema text_schema(const KeyRow&) { return scalar_schema(); }
 Schema full_text_schema(const KeyRow&) {
   return {{"type", {"string", "number", "boolean"}}, {"minLength", 1}};
 }
-Schema code_from_schema(const KeyRow&) {
-  return {{"type", "string"}, {"minLength", 1}, {"not", {{"pattern", "://|^git@.*:"}}}};
+Schema code_from_schema(const KeyRow& row) {
+  Schema schema = full_text_schema(row);
+  schema["not"] = {{"type", "string"}, {"pattern", "://|^git@.*:"}};
+  return schema;
 }
 Schema code_at_schema(const KeyRow& row) {
   return {{"type", "string"}, {"pattern", fmt::format("^(/|{}$)", row.fallback)}};
@@ -221,11 +225,7 @@ Schema switch_schema(const KeyRow& row) {
   Schema words = Schema::array({row.fallback, "true", true, "false", false, "yes", "no"});
   return {{"enum", words}};
 }
-Schema number_schema(const KeyRow& row) {
-  return {{"anyOf",
-           {{{"type", "integer"}, {"minimum", row.least}, {"maximum", row.most}},
-            {{"type", "string"}, {"pattern", "^[0-9]+$"}}}}};
-}
+Schema number_schema(const KeyRow& row) { return number_between(row.least, row.most); }
 Schema number_or_word_schema(const KeyRow& row) {
   Schema schema = number_schema(row);
   schema["anyOf"].push_back({{"const", row.fallback}});
@@ -238,9 +238,9 @@ Schema duration_schema(const KeyRow&) {
 }
 constexpr const char* kSizePattern = "^[0-9]+(\\.[0-9]+)?(K|M|G|T|KiB|MiB|GiB|TiB)?$";
 Schema size_schema(const KeyRow&) {
-  return {
-      {"anyOf",
-       {{{"type", "integer"}, {"minimum", 1}}, {{"type", "string"}, {"pattern", kSizePattern}}}}};
+  return {{"anyOf",
+           {{{"type", "number"}, {"exclusiveMinimum", 0}},
+            {{"type", "string"}, {"pattern", kSizePattern}}}}};
 }
 Schema lockable_schema(const KeyRow& row) {
   Schema schema = size_schema(row);

@@ -137,17 +137,24 @@ Schema profile_schema(const KeyRow& row) {
   return or_words(std::move(section), {true, false, "true", "false", "yes", "no", nullptr});
 }
 Schema progress_schema(const KeyRow& row) {
-  Schema section = schema_of_section(row.key);
-  section["required"] = {"step"};
-  return or_words(std::move(section), {"auto", "none", nullptr});
+  // A stage may have inherited the step.
+  return or_words(schema_of_section(row.key), {"auto", "none", nullptr});
 }
 Schema success_schema(const KeyRow& row) {
   Schema section = schema_of_section(row.key);
   section["minProperties"] = section["maxProperties"] = 1;
   return or_words(std::move(section), {"auto", "exit0", "last-step"});
 }
+Schema as_texts(Schema value) {
+  if (value.is_structured())
+    for (auto& part : value) part = as_texts(part);
+  else if (!value.is_string() && !value.is_null())
+    value = value.dump();
+  return value;
+}
 Schema later_schema(const KeyRow& row) {
-  Schema accepted = Schema::array({default_of(row)});
+  // Quotes around the values make no difference.
+  Schema accepted = Schema::array({default_of(row), as_texts(default_of(row))});
   if (row.fallback == "none") accepted.push_back(nullptr);
   return {{"enum", accepted}};
 }

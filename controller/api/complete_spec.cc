@@ -8,6 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "common/base/controls.h"
+#include "common/engine/model/engine.h"
 #include "common/spec/names.h"
 #include "common/spec/parse.h"
 #include "common/spec/values.h"
@@ -20,8 +22,7 @@ namespace {
 
 using spec::shown;
 
-constexpr std::size_t kUnknownNamed = 6, kFetchDirMax = 4096;
-constexpr int kFetchesMax = 64;
+constexpr std::size_t kUnknownNamed = 6, kFetchesBytesMax = 64U << 10U;
 
 // A key of a newer muster would be ignored here, and once it is in the journal, it would make the
 // journal unreadable.
@@ -47,30 +48,46 @@ Result<void> check_known(const v1::JobSpec& given) {
   return check_unknown(given);
 }
 
+// "/shared/x", or "${stages.S.out}/x" of its stage.
 bool is_place_to_fetch(const v1::FetchSpec& fetch) {
   const std::string& dir = fetch.dir();
-  const bool place =
-      dir.starts_with('/') ||
-      (!fetch.stage().empty() && dir.starts_with(fmt::format("${{stages.{}.out}}", fetch.stage())));
-  return place && dir.size() <= kFetchDirMax && (dir + "/").find("/../") == std::string::npos &&
+  const std::string stage_out = fmt::format("${{stages.{}.out}}", fetch.stage());
+  const bool of_stage = !fetch.stage().empty() && dir.starts_with(stage_out);
+  const auto names = engine::template_names(dir);
+  if (!names || names->size() > (of_stage ? 1U : 0U)) return false;
+  if (!fetch.stage().empty() && !spec::is_stage_name(fetch.stage())) return false;
+  return (of_stage || dir.starts_with('/')) && !has_controls(dir) && !has_controls(fetch.below()) &&
+         (dir + "/").find("/../") == std::string::npos &&
          fetch.below().find('/') == std::string::npos && fetch.below() != "..";
 }
 
-Result<void> take_fetches(JobToSubmit& job, const Fetches& fetches) {
+// `jobs`: those of the submission.
+Result<void> check_fetches(const Fetches& fetches, const std::set<std::string>& jobs) {
+  std::size_t bytes = 0;
   for (const v1::JobFetches& one : fetches) {
-    if (one.job_name() != job.spec.name()) continue;
     if (auto known = check_unknown(one); !known) return known;
-    for (const v1::FetchSpec& fetch : one.fetches()) {
-      if (!is_place_to_fetch(fetch) || job.resolved.fetches_size() == kFetchesMax)
-        return fail(
-            ErrorCode::InvalidArgument,
-            fmt::format("checking job '{}': '{}' is no directory to fetch (absolute, or below "
-                        "${{stages.S.out}} of its stage; at most {})",
-                        shown(job.spec.name()), shown(fetch.dir()), kFetchesMax));
-      *job.resolved.add_fetches() = fetch;
-    }
+    bytes += one.ByteSizeLong();
+    if (bytes > kFetchesBytesMax)
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("checking the spec: its fetches have more than {} bytes", kFetchesBytesMax));
+    if (!jobs.contains(one.job_name()))
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("checking the spec: fetches are for job '{}', which is not submitted",
+                              shown(one.job_name())));
+    for (const v1::FetchSpec& fetch : one.fetches())
+      if (!is_place_to_fetch(fetch))
+        return fail(ErrorCode::InvalidArgument,
+                    fmt::format("checking job '{}': '{}' is no directory to fetch (absolute, or "
+                                "below ${{stages.S.out}} of its stage)",
+                                shown(one.job_name()), shown(fetch.dir())));
   }
   return {};
+}
+
+void take_fetches(JobToSubmit& job, const Fetches& fetches) {
+  for (const v1::JobFetches& one : fetches)
+    if (one.job_name() == job.spec.name()) job.resolved.mutable_fetches()->MergeFrom(one.fetches());
 }
 
 // A stage that a spec names, and the key where the spec names it.
@@ -166,7 +183,9 @@ Result<JobToSubmit> complete_spec(const v1::JobSpec& given, const Fetches& fetch
   job.spec.clear_stage();
   const auto problems = spec::complete(job.spec);
   if (!problems.empty()) return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
-  if (auto taken = take_fetches(job, fetches); !taken) return fail(std::move(taken.error()));
+  if (auto sound = check_fetches(fetches, {job.spec.name()}); !sound)
+    return fail(std::move(sound.error()));
+  take_fetches(job, fetches);
   // Everything that would be refused at a start is refused now.
   if (auto launches = check_launches(job.spec); !launches)
     return fail(ErrorCode::InvalidArgument, launches.error().message);
@@ -206,8 +225,11 @@ Result<Chain> complete_chain(const google::protobuf::RepeatedPtrField<v1::JobSpe
   }
   if (const auto problems = ChainChecker(chain).run(); !problems.empty())
     return fail(ErrorCode::InvalidArgument, spec::format(problems, "spec"));
+  std::set<std::string> names;
+  for (const JobToSubmit& job : chain.stages) names.insert(job.spec.name());
+  if (auto sound = check_fetches(fetches, names); !sound) return fail(std::move(sound.error()));
   for (JobToSubmit& job : chain.stages) {
-    if (auto taken = take_fetches(job, fetches); !taken) return fail(std::move(taken.error()));
+    take_fetches(job, fetches);
     if (auto launches = check_launches(job.spec); !launches)
       return fail(ErrorCode::InvalidArgument, launches.error().message);
   }

@@ -12,6 +12,7 @@
 
 namespace muster::controller {
 
+// Of a submission; each is for one of its jobs.
 using Fetches = google::protobuf::RepeatedPtrField<v1::JobFetches>;
 
 struct JobToSubmit {

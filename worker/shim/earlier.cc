@@ -35,7 +35,7 @@ std::string steps_text(const std::vector<Earlier::Checkpoint>& checkpoints) {
 }
 
 // Whether Megatron gives this name to the directory of a checkpoint: iter_%07d, or release for
-// converted weights. common/engine/megatron/layout_megatron.cc has the whole layout.
+// converted weights. common/engine/megatron/checkpoints.cc has the whole layout.
 bool is_checkpoint_name(std::string_view name) {
   if (name == kRelease) return true;
   if (!name.starts_with(kIteration)) return false;

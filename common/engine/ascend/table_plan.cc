@@ -277,7 +277,7 @@ void plan_rank_table(Launching& launching) {
     if (!wrong.empty()) {
       launching.problems.push_back(
           {.key = "outputs.dir",
-           .message = fmt::format("the rank table would be '{}': {}; choose another output_dir",
+           .message = fmt::format("the rank table would be '{}': {}; choose another outputs.dir",
                                   path, wrong)});
       return;
     }

@@ -127,7 +127,7 @@ void set_arguments(Launching& launching) {
         {.key = "outputs.dir",
          .message = fmt::format(
              "'{}' has a '=' in it, at which run_mindformer.py takes its arguments apart; choose "
-             "another directory (output_dir, checkpoint.dir)",
+             "another directory (outputs.dir, checkpoint.dir)",
              request.save_dir)});
   const bool alone = request.world_size() == 1;
   put_default_option(command, "--run_mode", mode_word(spec));

@@ -15,7 +15,7 @@ namespace muster::engine {
 
 // First the files of the checkpoint that the job resumes from: the files that the node's own ranks
 // load, or all files if the job is one process (launch.per: once). Then the directories that
-// spec.fetches names.
+// resolved.fetches names.
 //
 // Only checkpoints with one directory for each rank are fetched (has_rank_dirs). For other
 // layouts muster cannot know which rank reads which file, and it fetches nothing of the checkpoint.

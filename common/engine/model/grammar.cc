@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -57,7 +58,9 @@ std::vector<LineHead> heads_of(std::string_view row) {
   std::vector<LineHead> heads;
   std::vector<std::span<const LineHead> (*)()> taken;
   const bool all = row == "auto";
-  for (const Engine& engine : engine_table()) {
+  // Where two heads match a line alike, the first one counts: Megatron's words are the most
+  // special.
+  for (const Engine& engine : engine_table() | std::views::reverse) {
     if (!all && engine.grammar != row) continue;
     for (const auto lines : engine.log_lines) {
       if (lines == nullptr || std::ranges::find(taken, lines) != taken.end()) continue;

@@ -158,24 +158,27 @@ TEST(CompleteSpec, AJobAloneIsNoStageAndTakesItsOwnFetches) {
   v1::JobSpec spec = command("alone");
   spec.mutable_stage()->set_name("a");
   google::protobuf::RepeatedPtrField<v1::JobFetches> fetches;
-  fetches.Add()->set_job_name("another");
-  fetches[0].add_fetches()->set_dir("/other");
   fetches.Add()->set_job_name("alone");
-  fetches[1].add_fetches()->set_dir("/old/strategy");
+  fetches[0].add_fetches()->set_dir("/old/strategy");
   const auto job = complete_spec(spec, fetches);
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_FALSE(job->spec.has_stage());
   ASSERT_EQ(job->resolved.fetches_size(), 1);
   EXPECT_EQ(job->resolved.fetches(0).dir(), "/old/strategy");
-  for (const char* dir : {"relative", "/a/../b", "${stages.x.out}/y"}) {
-    fetches[1].mutable_fetches(0)->set_dir(dir);
+  for (const char* dir : {"relative", "/a/../b", "${stages.x.out}/y", "/a${nope}", "/a\nb"}) {
+    fetches[0].mutable_fetches(0)->set_dir(dir);
     const auto refused = complete_spec(spec, fetches);
     ASSERT_FALSE(refused) << dir;
     EXPECT_THAT(refused.error().message, HasSubstr("is no directory to fetch")) << dir;
   }
-  fetches[1].mutable_fetches(0)->set_dir("${stages.x.out}/y");
-  fetches[1].mutable_fetches(0)->set_stage("x");
+  fetches[0].mutable_fetches(0)->set_dir("${stages.x.out}/y");
+  fetches[0].mutable_fetches(0)->set_stage("x");
   EXPECT_TRUE(complete_spec(spec, fetches));
+  fetches[0].mutable_fetches(0)->set_below(std::string(1 << 20, 'x'));
+  EXPECT_THAT(complete_spec(spec, fetches).error().message, HasSubstr("more than 65536 bytes"));
+  fetches[0].mutable_fetches(0)->clear_below();
+  fetches[0].set_job_name("another");
+  EXPECT_THAT(complete_spec(spec, fetches).error().message, HasSubstr("which is not submitted"));
 }
 
 TEST(Resolve, StagesBecomeIdsAndDirectories) {

@@ -228,7 +228,7 @@ TEST(RankTableLaunch, ItsPathIsOneThatHcclOpens) {
               HasSubstr("outputs.dir: the rank table would be "
                         "'/data/x.json.d/ranktables/attempt-1/node-0/hccl_2s_4p.json': "));
   request.out_dir = "/" + std::string(4090, 'o');
-  EXPECT_THAT(refusal(request), HasSubstr("at most 4095; choose another output_dir"));
+  EXPECT_THAT(refusal(request), HasSubstr("at most 4095; choose another outputs.dir"));
   auto named = spec;
   named.set_output_dir("/data/x.json.d");
   EXPECT_THAT(problem_text(named), HasSubstr("outputs.dir: the rank table goes below it"));

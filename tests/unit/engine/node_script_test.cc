@@ -109,7 +109,7 @@ TEST(NodeScript, WhatTheSpecSaysStands) {
   EXPECT_EQ(env(plan_launch(script_request(spec))->ranks[0], "PYTHON_EXEC"), "/opt/py/bin/python");
 }
 
-// As megatron.cc changes a rank's own command line.
+// As launch_megatron() changes a rank's own command line.
 TEST(NodeScript, MegatronsDirectoriesAreTheAttempts) {
   const auto spec = script_spec();
   auto request = script_request(spec);

@@ -115,7 +115,7 @@ const std::vector<Sample>& samples() {
       {"compat", "modelarts"},
       {"engine", "torch", "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n"},
       {"code.from", "below", kPlain},
-      {"code.at", "/elsewhere", kPlain},
+      {"code.at", "/elsewhere", kPlain, true},
       {"code.patches", "[a.diff]"},
       {"runtime.image", "a:1"},
       {"runtime.python", "python3.11"},
@@ -277,6 +277,25 @@ TEST(SetOver, TheDumpAndTheProfileAreTakenOut) {
   EXPECT_EQ(parsed.spec.observe().profile().start(), 5U) << "the others stay";
   EXPECT_EQ(put(parsed.spec, "observe.profile", "false"), "");
   EXPECT_FALSE(parsed.spec.observe().has_profile());
+}
+
+// Regression: quotes make null a text, and it was taken for the default.
+TEST(SetOver, ATextMayBeTheWordNull) {
+  Parsed parsed =
+      parse_yaml("name: x\nengine: torch\nlaunch: {script: a.py}\n", {.base_dir = "/srv"});
+  EXPECT_EQ(set(parsed.spec, {{"success.regex", "'null'"}}), "");
+  EXPECT_EQ(parsed.spec.success().regex(), "null");
+}
+
+TEST(SetOver, NullOfASectionIsNullOfItsKeys) {
+  Parsed parsed = parse_yaml(
+      "name: x\nengine: torch\nlaunch: {script: a.py}\nrecovery: {max_restarts: 3}\n"
+      "inputs: {a: /a, b: /b}\n",
+      {.base_dir = "/srv"});
+  EXPECT_EQ(set(parsed.spec, {{"recovery", "null"}, {"inputs.b", "/c"}}), "");
+  EXPECT_EQ(parsed.spec.recovery().max_restarts(), 20U);
+  ASSERT_EQ(parsed.spec.inputs_size(), 2) << "the others stay";
+  EXPECT_EQ(parsed.spec.inputs(1).from(), "/c");
 }
 
 // Regression: a new time for the setup took its commands away.
