@@ -224,7 +224,6 @@ class Agent {
   std::mutex log_hello_mutex_;
   // read by log push's thread; empty while the control stream is down
   std::optional<v1::LogHello> log_hello_;
-  bool takes_auxiliary_logs_ = false;  // as the newest Welcome says
 };
 
 }  // namespace muster::agent

@@ -41,7 +41,7 @@ Result<void> Agent::start_devices() {
 }
 
 // Nothing is placed on these devices before the first probe. No reading is sent until then, and
-// their feature says that readings follow.
+// probes_devices says that readings follow.
 bool Agent::restore_devices() {
   auto kept = probe::load_kept(options_.host.layout.devices(), options_.host.self.instance,
                                options_.host.self.boot_id);

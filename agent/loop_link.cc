@@ -4,9 +4,9 @@
 #include <random>
 #include <utility>
 
-#include "agent/launch/features.h"
 #include "agent/link/sendable.h"
 #include "agent/loop.h"
+#include "common/base/version.h"
 #include "common/log/log.h"
 #include "common/rpc/channel.h"
 
@@ -66,11 +66,6 @@ void Agent::start_log_push() {
            [endpoint = options_.endpoint](grpc::ClientContext& context) {
              if (auto found = endpoint()) rpc::authorize(context, found->token);
            },
-       .takes_auxiliaries =
-           [this] {
-             const std::lock_guard lock(log_hello_mutex_);
-             return takes_auxiliary_logs_;
-           },
        .hello =
            [this] {
              const std::lock_guard lock(log_hello_mutex_);
@@ -95,8 +90,6 @@ v1::Hello Agent::hello() const {
   hello.mutable_uptime()->set_nanos(
       static_cast<std::int32_t>((uptime % std::chrono::seconds(1)).count()));
   *hello.mutable_inventory() = options_.inventory;
-  for (const std::string_view feature : kLaunchFeatures)
-    hello.mutable_inventory()->add_features(std::string(feature));
   if (options_.probe) devices_.fill(*hello.mutable_inventory());
   for (const auto& [run, seen] : host_->seen()) {
     v1::PresentAttempt* present = hello.add_present();
@@ -121,9 +114,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     say.set_instance(controller_.identity().instance.str());
     say.set_cluster_id(cluster.str());
     log_hello_ = std::move(say);
-    takes_auxiliary_logs_ = has_feature(welcome, kAuxiliaryLogs);
   }
-  if (log_push_) log_push_->check_again();
   if (const Duration interval = to_duration(welcome.heartbeat_interval());
       interval > Duration::zero())
     heartbeat_interval_ = interval;

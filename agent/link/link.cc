@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/version.h"
 #include "common/log/log.h"
 #include "common/rpc/status.h"
 
@@ -17,10 +18,6 @@ bool is_refusal(grpc::StatusCode code) {
 }
 
 }  // namespace
-
-bool has_feature(const v1::Welcome& welcome, std::string_view feature) {
-  return std::ranges::find(welcome.features(), feature) != welcome.features().end();
-}
 
 Link::Link(async::Loop& loop, LinkOptions options, LinkHandlers handlers)
     : loop_(loop),

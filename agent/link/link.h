@@ -13,7 +13,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "agent/link/control_stream.h"
 #include "common/async/gate.h"
@@ -25,14 +24,6 @@
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {
-
-inline constexpr std::uint32_t kProtocolMin = 1;
-inline constexpr std::uint32_t kProtocolMax = 1;
-
-// A feature in Welcome.features that this agent uses: the controller takes the logs of auxiliary
-// processes.
-inline constexpr std::string_view kAuxiliaryLogs = "auxiliary-logs";
-[[nodiscard]] bool has_feature(const v1::Welcome& welcome, std::string_view feature);
 
 struct LinkOptions {
   // called at each try, because a controller may come back at another address

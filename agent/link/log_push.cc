@@ -40,7 +40,6 @@ class StreamPush final : public LogPush {
     source_.on_bytes([this] { wake(); });
   }
   ~StreamPush() override { StreamPush::stop(); }
-  void check_again() override { wake(); }
   void stop() override;
 
  private:
@@ -62,7 +61,6 @@ class StreamPush final : public LogPush {
   void listen(Stream& stream);
   bool pump(Stream& stream);
   // Returns the logs that this controller takes.
-  std::vector<LogStatus> logs_to_send();
   // Returns the runs that have an auxiliary log that is not complete yet.
   std::set<RunKey> waiting_for_auxiliaries(const std::vector<LogStatus>& logs);
   // One turn of one log: sends at most one chunk, and the end of the log unless `hold_end`. Empty
@@ -202,7 +200,7 @@ bool StreamPush::pump(Stream& stream) {
   }
   for (bool sent_any = true; sent_any;) {
     sent_any = false;
-    const std::vector<LogStatus> logs = logs_to_send();
+    const std::vector<LogStatus> logs = source_.logs();
     const std::set<RunKey> waiting = waiting_for_auxiliaries(logs);
     for (const LogStatus& status : logs) {
       Log* log = nullptr;
@@ -237,14 +235,6 @@ bool StreamPush::pump(Stream& stream) {
     drop_all_but(logs);
   }
   return true;
-}
-
-std::vector<LogStatus> StreamPush::logs_to_send() {
-  std::vector<LogStatus> logs = source_.logs();
-  const bool auxiliaries = hooks_.takes_auxiliaries && hooks_.takes_auxiliaries();
-  if (!auxiliaries)
-    std::erase_if(logs, [](const LogStatus& status) { return !status.name.auxiliary.empty(); });
-  return logs;
 }
 
 // A log that the controller does not want is not waited for.

@@ -40,11 +40,6 @@ struct LogPushHooks {
   std::function<std::shared_ptr<grpc::Channel>()> channel;
   // Adds credentials (rpc::authorize).
   std::function<void(grpc::ClientContext&)> prepare;
-  // True if the controller takes the logs of auxiliary processes; the Welcome on the control stream
-  // says so. It is called repeatedly; empty: the controller does not. A controller that does not
-  // know these logs would take their bytes as those of rank 0. So no byte is sent before the
-  // controller has answered with the log's own name.
-  std::function<bool()> takes_auxiliaries;
   // Returns the first message to send, or nothing while there is no controller. In that case it is
   // called again every 100 ms, without a connection attempt.
   std::function<std::optional<v1::LogHello>()> hello;
@@ -60,8 +55,6 @@ class LogPush {
   static std::unique_ptr<LogPush> start(LogPushOptions options, LogPushHooks hooks,
                                         LogSource& source);
   virtual ~LogPush() = default;
-  // Call this when the answer of takes_auxiliaries may have changed.
-  virtual void check_again() = 0;
   // Cuts the stream and ends the threads. Idempotent.
   virtual void stop() = 0;
 };

@@ -162,8 +162,7 @@ void DeviceBook::announce() {
 void DeviceBook::fill(v1::Inventory& inventory) const {
   for (const v1::Device& device : announced_) *inventory.add_devices() = device;
   for (const std::string& finding : announced_findings_) inventory.add_findings(finding);
-  if (std::ranges::any_of(announced_, is_card))
-    inventory.add_features(std::string(kDeviceReadings));
+  if (std::ranges::any_of(announced_, is_card)) inventory.set_probes_devices(true);
 }
 
 std::set<std::uint32_t> DeviceBook::ids() const {

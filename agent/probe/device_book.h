@@ -21,17 +21,12 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "agent/probe/probe.h"
 #include "muster/v1/node.pb.h"
 
 namespace muster::agent::probe {
-
-// In Inventory.features: heartbeats carry readings of all announced devices, and the controller
-// places nothing on them before the first readings.
-inline constexpr std::string_view kDeviceReadings = "device-readings";
 
 // Bounds of a message, whatever the tools print: findings, bytes of a finding, processes of one
 // device.
@@ -51,7 +46,7 @@ class DeviceBook {
   // Announces the devices and findings of the latest probe from now on.
   void announce();
 
-  // Adds devices, findings and the feature to the inventory.
+  // Adds devices, findings and probes_devices to the inventory.
   void fill(v1::Inventory& inventory) const;
   [[nodiscard]] std::set<std::uint32_t> ids() const;
   // Only announced devices with a known NUMA node.

@@ -42,7 +42,7 @@ std::span<const Engine> engine_table() {
        .launch = launch_mindformers,
        .check = check_mindformers,
        .intercepted = intercepted_mindformers,
-       .needs = mindformers_needs,
+       .has_scheduler = mindformers_has_scheduler,
        .sets_save_dir = mindformers_sets_save_dir,
        .loads_start = mindformers_loads_start,
        .run_mode = mindformers_run_mode,
@@ -146,28 +146,10 @@ bool is_device_type(std::string_view asked, std::string_view has) {
   return asked == has || (asked == "ascend" && is_ascend(has));
 }
 
-std::vector<std::string_view> features_needed(const v1::JobSpec& spec) {
-  std::vector<std::string_view> needed;
-  const bool script = spec.launch().per() == v1::LAUNCH_PER_NODE;
-  if (script) needed.push_back(kNodeScript);
+bool has_scheduler(const v1::JobSpec& spec) {
   const Engine* engine = find_engine(spec.engine());
-  if (const std::string_view own =
-          script || engine == nullptr || engine->needs == nullptr ? "" : engine->needs(spec);
-      !own.empty())
-    needed.push_back(own);
-  const bool fetches_files =
-      spec.resources().has_rank_table() || gives_group_list(spec) || spec.observe().has_dump();
-  if (fetches_files && std::ranges::find(needed, kLaunchFiles) == needed.end())
-    needed.push_back(kLaunchFiles);
-  if (!spec.runtime().setup().empty()) needed.push_back(kSetup);
-  if (patches_files(spec)) needed.push_back(kPatchedFiles);
-  if (!spec.runtime().image().empty()) needed.push_back(kContainers);
-  if (spec.runtime().limits().memory() != 0 || spec.runtime().limits().millicpus() != 0)
-    needed.push_back(kContainerLimits);
-  if (spec.success().means_case() == v1::SuccessSpec::kRankFile) needed.push_back(kRankFiles);
-  if (!spec.code().patches().empty()) needed.push_back(kCodePatches);
-  if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL) needed.push_back(kFetchFiles);
-  return needed;
+  return spec.launch().per() != v1::LAUNCH_PER_NODE && engine != nullptr &&
+         engine->has_scheduler != nullptr && engine->has_scheduler(spec);
 }
 
 bool wants_hccl_port(const v1::JobSpec& spec) {

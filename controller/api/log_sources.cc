@@ -62,10 +62,8 @@ std::string there_are(std::string_view noun, std::size_t count, const std::strin
 
 LogSources log_sources(const core::JobRecord& job, const core::Presence& presence) {
   LogSources sources{.job = job.id, .name = job.spec.name(), .final = core::is_final(job.phase)};
-  for (const std::string_view feature : engine::features_needed(job.spec)) {
-    if (feature == engine::kAuxiliaries) sources.node_logs.emplace("scheduler");
-    if (feature == engine::kSetup) sources.node_logs.emplace(kSetupLog);
-  }
+  if (engine::has_scheduler(job.spec)) sources.node_logs.emplace("scheduler");
+  if (!job.spec.runtime().setup().empty()) sources.node_logs.emplace(kSetupLog);
   const bool scripts = job.spec.launch().per() == v1::LAUNCH_PER_NODE;
   for (const core::AttemptRecord& attempt : job.attempts) {
     std::vector<LogSources::Part>& parts = sources.attempts[attempt.number];

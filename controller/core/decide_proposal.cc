@@ -83,8 +83,7 @@ bool success_seen(const AttemptRecord& attempt) {
 }
 
 // Empty: the success condition of the spec is met.
-std::string success_missing(const Ledger& ledger, const JobRecord& job,
-                            const AttemptRecord& attempt) {
+std::string success_missing(const JobRecord& job, const AttemptRecord& attempt) {
   const v1::JobSpec& spec = job.spec;
   switch (spec.success().means_case()) {
     case v1::SuccessSpec::kRegex:
@@ -98,7 +97,7 @@ std::string success_missing(const Ledger& ledger, const JobRecord& job,
         return fmt::format("every rank ended with status 0, but success.file '{}' is not there",
                            spec.success().file());
       break;
-    case v1::SuccessSpec::kLastStep: return last_step_missing(ledger, job, attempt);
+    case v1::SuccessSpec::kLastStep: return last_step_missing(job, attempt);
     case v1::SuccessSpec::kRankFile: return rank_file_missing(job, attempt);
     case v1::SuccessSpec::kExit0:
     case v1::SuccessSpec::MEANS_NOT_SET: break;
@@ -208,8 +207,7 @@ Decision decide_one(const Deciding& in, const ProposeComplete& input) {
     return accept(JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
   if (!nothing_runs(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits))
     return nothing();
-  if (std::string missing = success_missing(in.ledger, *current.job, *current.attempt);
-      !missing.empty()) {
+  if (std::string missing = success_missing(*current.job, *current.attempt); !missing.empty()) {
     return accept(AttemptBroke{.job = input.job,
                                .attempt = input.attempt,
                                .cause = std::move(missing),

@@ -1,21 +1,14 @@
-#include <algorithm>
-
 #include "common/engine/model/engine.h"
 #include "controller/core/core.h"
 
 namespace muster::core {
 namespace {
 
-bool needs_auxiliaries(const v1::JobSpec& spec) {
-  const std::vector<std::string_view> needed = engine::features_needed(spec);
-  return std::ranges::find(needed, engine::kAuxiliaries) != needed.end();
-}
-
 // Every rank has ended well. The auxiliary processes (MindSpore's scheduler) ended with the last
 // rank, or have nothing left to do. They are not stopped earlier, because ranks on other nodes need
 // them.
 bool auxiliaries_are_over(const JobRecord& job) {
-  return job.phase == JobPhase::Completing && needs_auxiliaries(job.spec);
+  return job.phase == JobPhase::Completing && engine::has_scheduler(job.spec);
 }
 
 }  // namespace

@@ -32,7 +32,6 @@ std::string too_much(const v1::Inventory& inventory) {
   const Bound bounds[] = {{"devices", count(inventory.devices()), 1'024},
                           {"labels", count(inventory.labels()), 256},
                           {"findings", count(inventory.findings()), 1'024},
-                          {"features", count(inventory.features()), 256},
                           {"network interfaces", count(inventory.interfaces()), 1'024},
                           {"routes", count(inventory.routes()), 1'024},
                           {"bytes", inventory.ByteSizeLong(), 256 << 10}};

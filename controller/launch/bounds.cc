@@ -63,12 +63,9 @@ Longest longest(const v1::JobSpec& spec) {
   slot.device_type = "ascend910_93";
   slot.interface = std::string(15, 'i');
   slot.hccl_port = 65'504;
-  const auto features = engine::features_needed(spec);
-  if (std::ranges::find(features, engine::kLaunchFiles) != features.end()) {
-    for (engine::NodeSlot& one : request.nodes) {  // a rank table of super-pods is longer
-      one.super_pod_id = std::string(10, '9');
-      one.super_device_ids.assign(one.rank_count, std::string(10, '9'));
-    }
+  for (engine::NodeSlot& one : request.nodes) {  // a rank table of super-pods is longer
+    one.super_pod_id = std::string(10, '9');
+    one.super_device_ids.assign(one.rank_count, std::string(10, '9'));
   }
   slot.devices.assign(spec.resources().device_ids().begin(), spec.resources().device_ids().end());
   for (std::uint32_t device = 1000; slot.devices.size() < devices; ++device)

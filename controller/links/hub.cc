@@ -109,11 +109,6 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesReques
                   "it is on that node alone, and the node is not connected; start it again, or go "
                   "on from a checkpoint that is on nodes which are there (--from)");
   }
-  const auto& features = view.ledger.nodes.at(source).inventory.features();
-  if (std::ranges::find(features, engine::kFetchFiles) == features.end())
-    return refuse(
-        grpc::StatusCode::UNIMPLEMENTED,
-        "it is on that node alone, and its agent is of a version that sends none; upgrade it");
   v1::FilesWanted wanted;
   Session& session = *sessions_.at(source).session;
   wanted.set_ticket(
@@ -204,7 +199,6 @@ void Hub::registered(const SessionPtr& session, ConnectionId connection, const O
   if (refusal) return session->refuse(rpc::to_status(*refusal));
   if (!welcome) return;
   welcome->set_version(options_.version);
-  welcome->add_features("auxiliary-logs");
   session->accept(connection, std::move(*welcome));
   log::info("agent connected", {{"node", session->node().str()},
                                 {"instance", session->instance().str()},

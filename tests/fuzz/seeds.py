@@ -209,7 +209,7 @@ def agents():
             for id, physical, kind in devices
         )
         return (f'== {node}\nhello {{ protocol_min: 1 protocol_max: 1 version: "1" node: "{node}" instance: "i-{node}" boot_id: "b"\n'
-                f'  inventory {{ address: "10.0.0.1" features: "launch-files" {cards} }} {more} }}\n')  # fmt: skip
+                f'  inventory {{ address: "10.0.0.1" {cards} }} {more} }}\n')  # fmt: skip
 
     def fact(node, job, what, attempt=1):
         return f'== {node}\nfacts {{ sequence: 1 facts {{ job_id: "{job}" attempt: {attempt} at {{ seconds: 1800000000 }} {what} }} }}\n'

@@ -166,8 +166,6 @@ void node(World& world, const Command& command) {
     device.set_super_device_id(
         fmt::format("{}", number_of(command.option("server", "0")) * 16 + id));
   }
-  agent.inventory.add_features("launch-files");
-  if (!command.has_word("old")) agent.inventory.add_features("last-step");
   for (const std::string& label : list_of(command.option("label")))
     (*agent.inventory.mutable_labels())[label.substr(0, label.find(':'))] =
         label.substr(label.find(':') + 1);

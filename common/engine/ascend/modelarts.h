@@ -38,7 +38,7 @@ bool is_modelarts(const v1::JobSpec& spec);
 // Whether a job with compat: modelarts must not set this name: MA_*, and VC_* as above.
 bool is_modelarts_variable(std::string_view name);
 
-// Whether the job's nodes may get a group list. The nodes then need kLaunchFiles.
+// Whether the job's nodes may get a group list.
 bool gives_group_list(const v1::JobSpec& spec);
 
 // Sets the variables in every rank's environment, and adds the group list to the plan's files. It

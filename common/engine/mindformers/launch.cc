@@ -389,10 +389,8 @@ bool mindformers_loads_start(const v1::JobSpec& spec) {
                                                     : is_known_command(spec, spec_words(spec));
 }
 
-std::string_view mindformers_needs(const v1::JobSpec& spec) {
-  return ranks_asked(spec) == 1                           ? ""
-         : spec.launch().launcher() == v1::LAUNCHER_MSRUN ? kAuxiliaries
-                                                          : kLaunchFiles;
+bool mindformers_has_scheduler(const v1::JobSpec& spec) {
+  return ranks_asked(spec) != 1 && spec.launch().launcher() == v1::LAUNCHER_MSRUN;
 }
 
 void check_mindformers(const v1::JobSpec& spec, Problems& problems) {

@@ -21,7 +21,7 @@ ArgumentEdits intercepted_mindformers(const LaunchRequest& request);
 void put_mindformers_script(const LaunchRequest& request, RankPlan& rank);
 bool mindformers_sets_save_dir(const v1::JobSpec& spec);
 bool mindformers_loads_start(const v1::JobSpec& spec);
-std::string_view mindformers_needs(const v1::JobSpec& spec);
+bool mindformers_has_scheduler(const v1::JobSpec& spec);
 bool mindformers_by_table(const v1::JobSpec& spec);
 std::span<const std::string_view> mindformers_identity();
 std::span<const std::string_view> mindformers_cloud();

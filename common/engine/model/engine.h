@@ -249,9 +249,8 @@ struct Engine {
   // launch.per: node: the edits that a launcher called inside the script applies to the training
   // program's own arguments. Null: no edits.
   ArgumentEdits (*intercepted)(const LaunchRequest&) = nullptr;
-  // The feature that an agent needs for this engine beyond the first release, where muster starts
-  // the ranks: a word of Inventory.features. Null or empty: none.
-  std::string_view (*needs)(const v1::JobSpec&) = nullptr;
+  // Whether the engine's scheduler runs beside rank 0 where muster starts the ranks. Null: never.
+  bool (*has_scheduler)(const v1::JobSpec&) = nullptr;
   // Whether `launch` gives this command ${save.dir} as the directory to save to. Null: never.
   bool (*sets_save_dir)(const v1::JobSpec&) = nullptr;
   // Whether `launch` (for a node's script `intercepted`) gives this command ${start.dir} as the
@@ -286,18 +285,9 @@ const Engine* find_engine(std::string_view name);
 bool is_ascend(std::string_view type);
 bool is_device_type(std::string_view asked, std::string_view has);
 
-// What an agent must support for this job beyond the first release: words of Inventory.features.
+// Whether the agent of the first node starts the engine's scheduler, too: an auxiliary process.
 // `spec` is complete.
-inline constexpr std::string_view kLaunchFiles = "launch-files", kAuxiliaries = "auxiliaries",
-                                  kSetup = "setup", kNodeScript = "node-script",
-                                  kPatchedFiles = "patched-files", kContainers = "containers",
-                                  kRankFiles = "rank-files", kCodePatches = "code-patches",
-                                  kContainerLimits = "container-limits",
-                                  kFetchFiles = "fetch-files";
-std::vector<std::string_view> features_needed(const v1::JobSpec& spec);
-// This feature is not required. An older agent without it judges an end by status 0 alone
-// (Watching.success_last_step).
-inline constexpr std::string_view kLastStep = "last-step";
+bool has_scheduler(const v1::JobSpec& spec);
 
 inline constexpr std::uint32_t kHcclPorts = 32;  // ports that HCCL takes from HCCL_IF_BASE_PORT on
 // How many ranks muster starts on one of the job's nodes. With launch.per: node a rank is the

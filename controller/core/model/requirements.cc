@@ -12,8 +12,6 @@ namespace muster::core {
 
 std::string requirements_of(const v1::JobSpec& spec) {
   std::string requirements;
-  for (const std::string_view feature : engine::features_needed(spec))
-    requirements.append(feature).push_back(' ');
   if (engine::makes_rank_table(spec)) requirements += "table ";
   if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B))
     requirements += "halves ";

@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace muster::core {
 namespace {
-
-constexpr std::string_view kFeature = "device-readings";
 
 std::string occupant_text(const v1::DeviceOccupant& occupant) {
   std::string who = occupant.user();
@@ -18,8 +14,7 @@ std::string occupant_text(const v1::DeviceOccupant& occupant) {
 }  // namespace
 
 bool awaits_probe(const NodeRecord& node, const NodeSeen& seen) {
-  return seen.devices.empty() &&
-         std::ranges::find(node.inventory.features(), kFeature) != node.inventory.features().end();
+  return seen.devices.empty() && node.inventory.probes_devices();
 }
 
 std::optional<std::string> unusable(const NodeSeen& seen, std::uint32_t device) {

@@ -13,7 +13,7 @@
 
 namespace muster::core {
 
-// The agent probes its devices (Inventory.features), but has not sent their state on this
+// The agent probes its devices (Inventory.probes_devices), but has not sent their state on this
 // connection yet. It sends it with its first heartbeat.
 [[nodiscard]] bool awaits_probe(const NodeRecord& node, const NodeSeen& seen);
 

@@ -68,31 +68,6 @@ std::string lacks_interface(const NodeRecord& node, const v1::JobSpec& spec) {
   return fmt::format("has no interface '{}' ({})", name, there);
 }
 
-std::string_view what_for(std::string_view feature) {
-  if (feature == engine::kLaunchFiles) return "does not write rank tables";
-  if (feature == engine::kAuxiliaries) return "does not start msrun's scheduler";
-  if (feature == engine::kNodeScript) return "does not run a script a node";
-  if (feature == engine::kPatchedFiles) return "does not make changed copies of files";
-  if (feature == engine::kSetup) return "does not run runtime.setup";
-  if (feature == engine::kCodePatches) return "does not patch code (code.patches)";
-  if (feature == engine::kFetchFiles)
-    return "does not fetch checkpoints from other nodes (checkpoint.storage: local)";
-  if (feature == engine::kContainers) return "does not run containers (runtime.image)";
-  if (feature == engine::kContainerLimits)
-    return "does not limit containers (runtime.limits.memory, runtime.limits.cpus)";
-  return "cannot do what this job needs";
-}
-
-std::string lacks_feature(const NodeRecord& node, const v1::JobSpec& spec) {
-  const auto& has = node.inventory.features();
-  for (const std::string_view needed : engine::features_needed(spec)) {
-    if (std::ranges::find(has, needed) != has.end()) continue;
-    return fmt::format("has an agent of version {}, which {}; upgrade it",
-                       node.version.empty() ? "?" : node.version, what_for(needed));
-  }
-  return {};
-}
-
 std::string lacks_label(const NodeRecord& node, const v1::ResourceSpec& resources) {
   for (const auto& [key, value] : resources.select()) {
     const auto label = node.inventory.labels().find(key);
@@ -216,7 +191,6 @@ Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view t
     return {.why = devices_there(node)};
   }
   if (std::string why = lacks_interface(node, spec); !why.empty()) return {.why = std::move(why)};
-  if (std::string why = lacks_feature(node, spec); !why.empty()) return {.why = std::move(why)};
   // Within one super-pod no addresses are needed.
   if (engine::makes_rank_table(spec) && resources.nodes() > 1 && pod_of(node, type).empty()) {
     if (addressed.size() < ask.count)
@@ -252,8 +226,7 @@ std::size_t count_addressed(const NodeRecord& node, std::string_view type,
 std::string lacks_apart_from_devices(const NodeRecord& node, const v1::JobSpec& spec) {
   if (node.dead) return "is declared dead";
   if (std::string why = lacks_label(node, spec.resources()); !why.empty()) return why;
-  if (std::string why = lacks_interface(node, spec); !why.empty()) return why;
-  return lacks_feature(node, spec);
+  return lacks_interface(node, spec);
 }
 
 std::vector<std::string> types_to_try(std::span<const NodeRecord* const> nodes,

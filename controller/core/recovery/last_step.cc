@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <ranges>
 
-#include "common/engine/model/engine.h"
 #include "controller/core/model/spec_view.h"
 
 namespace muster::core {
@@ -36,16 +35,6 @@ std::int64_t total_of(const JobRecord& job, const AttemptRecord& attempt) {
   return 0;
 }
 
-// Every node's agent reports whether a log shows the end.
-bool is_end_reported(const Ledger& ledger, const AttemptRecord& attempt) {
-  return std::ranges::all_of(attempt.parts, [&](const NodePart& part) {
-    const auto node = ledger.nodes.find(part.placed.node);
-    if (part.idle() || node == ledger.nodes.end()) return true;
-    const auto& features = node->second.inventory.features();
-    return std::ranges::find(features, engine::kLastStep) != features.end();
-  });
-}
-
 }  // namespace
 
 std::int64_t last_step_reported(const AttemptRecord& attempt) {
@@ -56,9 +45,8 @@ std::int64_t last_step_reported(const AttemptRecord& attempt) {
   return step;
 }
 
-std::string last_step_missing(const Ledger& ledger, const JobRecord& job,
-                              const AttemptRecord& attempt) {
-  if (end_seen(attempt) || !is_end_reported(ledger, attempt)) return {};
+std::string last_step_missing(const JobRecord& job, const AttemptRecord& attempt) {
+  if (end_seen(attempt)) return {};
   const std::int64_t total = total_of(job, attempt), reported = last_step_reported(attempt);
   std::int64_t saved = -1, best = -1;
   for (const CheckpointRecord& checkpoint : job.checkpoints) {

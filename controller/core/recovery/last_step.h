@@ -9,9 +9,8 @@
 // - A complete checkpoint of the job, not quarantined, is of the last step or later, whoever wrote
 //   it: what the log did not show is saved. An attempt that had nothing left to do ends this way
 //   too.
-// - Nothing can be known. Either an agent is older than 0.4 and does not report it. Or no rank
-//   printed a step that muster can read, and yet the attempt saved a checkpoint: it did train, and
-//   only its status shows whether it reached the end.
+// - Nothing can be known: no rank printed a step that muster can read, and yet the attempt saved a
+//   checkpoint. It did train, and only its status shows whether it reached the end.
 #pragma once
 
 #include <string>
@@ -22,8 +21,7 @@ namespace muster::core {
 
 // Empty: reached. Otherwise the cause that breaks the attempt: a sentence how the training ended.
 // Equal shortfalls give the same words, except for the numbers.
-std::string last_step_missing(const Ledger& ledger, const JobRecord& job,
-                              const AttemptRecord& attempt);
+std::string last_step_missing(const JobRecord& job, const AttemptRecord& attempt);
 
 // The highest step in the logs of its ended ranks. -1: none.
 std::int64_t last_step_reported(const AttemptRecord& attempt);

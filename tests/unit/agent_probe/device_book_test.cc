@@ -72,7 +72,7 @@ TEST_F(Book, WhatIsAnnounced) {
   EXPECT_EQ(device.memory_mib(), 65'536U);
   EXPECT_EQ(device.addresses(0), "10.0.0.1");
   EXPECT_FALSE(device.has_numa_node());
-  EXPECT_EQ(std::ranges::count(inventory.features(), kDeviceReadings), 1);
+  EXPECT_TRUE(inventory.probes_devices());
 }
 
 TEST_F(Book, ReadingsOfAProbe) {
@@ -156,7 +156,7 @@ TEST(DeviceBook, TheFirstDevicesThatAreSeenAreReportedAtOnce) {
   v1::Inventory inventory;
   book.fill(inventory);
   EXPECT_EQ(inventory.devices_size(), 0);
-  EXPECT_EQ(inventory.features_size(), 0);
+  EXPECT_FALSE(inventory.probes_devices());
   ASSERT_EQ(inventory.findings_size(), 1);
   EXPECT_EQ(inventory.findings(0), failing().findings[0]);
   EXPECT_TRUE(book.readings().empty());
@@ -185,8 +185,7 @@ TEST_F(RestoredBook, TellsTheSameUntilAToolAnswers) {
   restore(cards(3), true);
   v1::Inventory inventory;
   book_.fill(inventory);
-  EXPECT_EQ(std::ranges::count(inventory.features(), kDeviceReadings), 1)
-      << "nothing is placed before the first reading";
+  EXPECT_TRUE(inventory.probes_devices()) << "nothing is placed before the first reading";
   EXPECT_FALSE(book_.take(failing()));
   EXPECT_TRUE(book_.restored()) << "that was no answer";
   EXPECT_EQ(announced(book_), 3U);
@@ -244,7 +243,7 @@ TEST(DeviceBook, CpuSlotsAreNotProbed) {
   book.announce();
   v1::Inventory inventory;
   book.fill(inventory);
-  EXPECT_EQ(inventory.features_size(), 0);
+  EXPECT_FALSE(inventory.probes_devices());
   EXPECT_FALSE(inventory.devices(0).has_physical_id());
   EXPECT_TRUE(book.readings().empty());
   EXPECT_FALSE(book.take(cards(2)));

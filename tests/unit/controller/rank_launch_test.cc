@@ -30,8 +30,6 @@ class RankLaunch : public ClusterTest {
       device.set_physical_id(device.id() + 4);
       device.add_addresses("192.168.1." + std::to_string(device.id()));
     }
-    for (const char* feature : {"launch-files", "auxiliaries"})
-      hello.mutable_inventory()->add_features(feature);
     return hello;
   }
   // Submits, and waits until the order has arrived: then the job is placed.
@@ -145,9 +143,7 @@ TEST_F(RankLaunch, OtherEnginesAndSingleRanksHaveNone) {
 TEST_F(RankLaunch, ANumberOfAScriptAndOfARankInsideAnotherScript) {
   HandAgent one(channel_), other(channel_);
   const auto come = [](HandAgent& agent, const std::string& node, const std::string& instance) {
-    v1::Hello made = HandAgent::hello(node, instance);
-    made.mutable_inventory()->add_features("node-script");
-    agent.say(made);
+    agent.say(HandAgent::hello(node, instance));
     v1::ConnectResponse welcome;
     ASSERT_TRUE(agent.until([](const v1::ConnectResponse& answer) { return answer.has_welcome(); },
                             welcome));

@@ -18,7 +18,6 @@ v1::Inventory inventory_of(const std::vector<std::pair<std::uint32_t, std::uint3
                            const std::string& type) {
   v1::Inventory inventory;
   inventory.set_address("10.0.0.1");
-  inventory.add_features("launch-files");
   for (const auto& [id, physical] : devices) {
     v1::Device& device = *inventory.add_devices();
     device.set_id(id);

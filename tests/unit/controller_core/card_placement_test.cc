@@ -21,7 +21,6 @@ v1::JobSpec hccl_spec(const std::string& name, std::uint32_t nodes, std::uint32_
 }
 
 void add_cards(SmallWorld& world, const std::string& name, v1::Inventory inventory) {
-  inventory.add_features("launch-files");
   world.put(RegisterNode{.node = NodeName(name),
                          .instance = InstanceId("i1"),
                          .boot_id = BootId("b1"),
@@ -330,51 +329,7 @@ TEST(CardPlacement, WhatHelpsWithATableIsNamed) {
       try_place(world, spec).why,
       HasSubstr("; and never in a rank table that muster makes: launch.launcher: msrun has none"));
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
-  EXPECT_EQ(try_place(world, spec).nodes.size(), 0U)
-      << "it needs an agent that starts msrun's scheduler";
-  v1::Inventory inventory = SmallWorld::inventory(16, "10.0.0.1", "ascend910b");
-  inventory.add_features("auxiliaries");
-  add_cards(world, "n0", inventory);
   EXPECT_THAT(try_place(world, spec).nodes.at(0).devices, ElementsAre(0U, 9U));
-}
-
-// Regression: an agent without any one of these features was reported not to run runtime.setup,
-// whichever it lacked.
-TEST(CardPlacement, WhatAnAgentCannotDoIsReportedOfEveryFeature) {
-  v1::JobSpec table = hccl_spec("a", 1, 2, "mindformers"), msrun = table,
-              setup = hccl_spec("a", 1, 2), script = setup, vars = setup, image = setup,
-              patched = setup;
-  msrun.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
-  setup.mutable_runtime()->add_setup("true");
-  script.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
-  (*vars.mutable_launch()->mutable_vars())["A"] = "1";
-  image.mutable_runtime()->set_image("img:1");
-  patched.mutable_code()->add_patches()->set_name("a.diff");
-  const std::tuple<std::string_view, v1::JobSpec, const char*> rows[] = {
-      {engine::kLaunchFiles, table, "does not write rank tables"},
-      {engine::kAuxiliaries, msrun, "does not start msrun's scheduler"},
-      {engine::kSetup, setup, "does not run runtime.setup"},
-      {engine::kNodeScript, script, "does not run a script a node"},
-      {engine::kPatchedFiles, vars, "does not make changed copies of files"},
-      {engine::kCodePatches, patched, "does not patch code (code.patches)"},
-      {engine::kContainers, image, "does not run containers (runtime.image)"},
-  };
-  v1::JobSpec limited = image;
-  limited.mutable_runtime()->mutable_limits()->set_millicpus(500);
-  EXPECT_THAT(engine::features_needed(limited),
-              ElementsAre(engine::kContainers, engine::kContainerLimits));
-  for (const auto& [feature, spec, what] : rows) {
-    EXPECT_THAT(engine::features_needed(spec), ElementsAre(feature));
-    SmallWorld world;
-    const v1::Inventory old = SmallWorld::inventory(2, "n0");
-    world.put(RegisterNode{.node = NodeName("n0"),
-                           .instance = InstanceId("i1"),
-                           .boot_id = BootId("b1"),
-                           .inventory = old});
-    EXPECT_THAT(try_place(world, spec).why,
-                HasSubstr(std::string("which ") + what + "; upgrade it"))
-        << feature;
-  }
 }
 
 }  // namespace

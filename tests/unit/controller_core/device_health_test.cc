@@ -11,7 +11,7 @@ namespace {
 struct Probed : SmallWorld {
   explicit Probed(std::uint32_t devices) {
     v1::Inventory inventory = SmallWorld::inventory(devices, "n0", "ascend910b");
-    inventory.add_features("device-readings");
+    inventory.set_probes_devices(true);
     put(RegisterNode{.node = NodeName("n0"),
                      .instance = InstanceId("i1"),
                      .boot_id = BootId("b1"),

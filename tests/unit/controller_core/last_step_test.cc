@@ -27,7 +27,7 @@ std::string missing(const std::vector<ReportedSteps>& ranks) {
     exit.total = ranks[rank].total;
     part.exits.emplace(RankNo(rank), exit);
   }
-  return last_step_missing({}, job, attempt);
+  return last_step_missing(job, attempt);
 }
 
 // Regression: one rank prints the total, another one the last step. Neither alone showed the end,

@@ -34,8 +34,6 @@ v1::Inventory ascend(std::uint32_t devices, const std::string& address,
     device.set_physical_id(8 - devices + device.id());
     device.add_addresses(fmt::format("192.168.{}.{}", address.back() - '0', 10 + device.id()));
   }
-  for (const char* feature : {"launch-files", "auxiliaries", "setup"})
-    inventory.add_features(feature);
   for (const auto& [name, ip] : {std::pair<std::string, std::string>{"lo", "127.0.0.1"},
                                  {"eth0", address},
                                  {"ib0", "172.16.0." + address.substr(7)}}) {
@@ -171,50 +169,16 @@ TEST(Interface, ANodeWithoutItIsNamedWithThoseItHas) {
       HasSubstr("interface 'bond0'"));
 }
 
-// One release of difference: an agent that would leave out a part of the order does not get the
-// order.
-TEST(Features, ANodeWhoseAgentLacksOneIsNotGivenTheJob) {
+// A job with an interface that no node has needs the same devices as other jobs. It delays nobody.
+TEST(Interface, AJobThatWaitsForAnotherNodeLetsOthersPass) {
   SmallWorld world;
-  v1::Inventory old = ascend(2, "10.0.0.1");
-  old.clear_features();
-  join(world, "n1", old);
-  join(world, "n2", ascend(2, "10.0.0.2"));
-  v1::JobSpec table = mindformers("a", 2, 2), msrun = mindformers("a", 2, 2),
-              setup = SmallWorld::spec("a", 2, 2);
-  msrun.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
-  setup.mutable_runtime()->add_setup("true");
-  for (const auto& [spec, why] : {std::pair{table, "does not write rank tables"},
-                                  {msrun, "does not start msrun's scheduler"},
-                                  {setup, "does not run runtime.setup"}}) {
-    const PlaceResult placed = place_spec(world, spec);
-    EXPECT_TRUE(placed.never);
-    EXPECT_THAT(placed.why, HasSubstr(fmt::format("1 of 2 registered nodes could do: 'n1' has an "
-                                                  "agent of version 0.3.0, which {}; upgrade it",
-                                                  why)));
-  }
-  EXPECT_EQ(place_spec(world, SmallWorld::spec("a", 2, 2)).nodes.size(), 2U)
-      << "what the first release could, it still can";
-  table.mutable_resources()->set_nodes(1);
-  EXPECT_EQ(place_spec(world, table).nodes.at(0).node, NodeName("n2"));
-}
-
-// A job that no agent here can start, and a job with an interface that no node has, need the same
-// devices as other jobs. They delay nobody.
-TEST(Features, JobsThatWaitForOtherAgentsLetOthersPass) {
-  SmallWorld world;
-  v1::JobSpec setup = SmallWorld::spec("setup", 1, 1),
-              interface = SmallWorld::spec("interface", 1, 1);
-  setup.mutable_runtime()->add_setup("true");
+  v1::JobSpec interface = SmallWorld::spec("interface", 1, 1);
   interface.mutable_network()->set_interface("ib7");
-  world.submit("j1", setup);
-  world.submit("j2", interface);
-  world.submit("j3", SmallWorld::spec("plain", 1, 1));
-  v1::Inventory old = ascend(1, "10.0.0.1");
-  old.clear_features();
-  join(world, "n1", old);
+  world.submit("j1", interface);
+  world.submit("j2", SmallWorld::spec("plain", 1, 1));
+  join(world, "n1", ascend(1, "10.0.0.1"));
   EXPECT_EQ(world.job("j1").phase, JobPhase::Queued);
-  EXPECT_EQ(world.job("j2").phase, JobPhase::Queued);
-  EXPECT_EQ(world.job("j3").phase, JobPhase::Launching);
+  EXPECT_EQ(world.job("j2").phase, JobPhase::Launching);
 }
 
 // MindSpore's scheduler, on the node of rank 0: ranks of other nodes may need it when the ranks of

@@ -17,12 +17,10 @@ using testing::IsEmpty;
 
 struct Scripts : SmallWorld {
   Scripts() {
-    v1::Inventory known = inventory(2, "n0");
-    known.add_features("node-script");
     put(RegisterNode{.node = NodeName("n0"),
                      .instance = InstanceId("i1"),
                      .boot_id = BootId("b1"),
-                     .inventory = known,
+                     .inventory = inventory(2, "n0"),
                      .version = "test"});
     see(Connected{.node = NodeName("n0"),
                   .connection = ConnectionId(++connections),

@@ -49,7 +49,6 @@ void add_host(SmallWorld& world, const std::string& name, const std::string& add
               const std::string& type = "ascend910b") {
   v1::Inventory inventory = SmallWorld::inventory(4, address, type);
   for (v1::Device& device : *inventory.mutable_devices()) device.set_physical_id(device.id() + 4);
-  inventory.add_features("launch-files");
   v1::NetworkInterface& storage = *inventory.add_interfaces();
   storage.set_name("eth1");
   storage.add_addresses("172.16." + address.substr(address.rfind('.') + 1) + ".1");
@@ -167,7 +166,6 @@ TEST(OwnTable, ThatSaysAnotherAddressThanTheCardHasIsRefused) {
   SmallWorld world;
   v1::Inventory inventory = SmallWorld::inventory(1, "10.0.0.1", "ascend910b");
   inventory.mutable_devices(0)->add_addresses("192.1.0.77");
-  inventory.add_features("launch-files");
   world.put(RegisterNode{.node = NodeName("n0"),
                          .instance = InstanceId("i1"),
                          .boot_id = BootId("b1"),

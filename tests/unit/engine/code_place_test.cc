@@ -64,7 +64,6 @@ TEST(CodePlace, TheOrderSaysHowTheCopyIsMade) {
   other.mutable_code()->mutable_patches(0)->set_content("--- a/y\n+++ b/y\n");
   const LaunchRequest second = request_of(other);
   EXPECT_NE(node_launch(second, copies_planned(second), 1).code().sha256(), order.code().sha256());
-  EXPECT_THAT(features_needed(patched_spec("torch", {})), ElementsAre("code-patches"));
 
   other.mutable_code()->clear_patches();
   const LaunchRequest without = request_of(other);

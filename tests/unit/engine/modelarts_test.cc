@@ -113,7 +113,6 @@ TEST(ModelArts, ACommandFindsItsRankTableInADirectory) {
   EXPECT_EQ(env(plan.ranks[3], "RANK_TABLE_FILE"), "/out/j/ranktables/attempt-1/node-1/modelarts");
   EXPECT_THAT(node_launch(request, plan, 1).make_dirs(),
               Contains("/out/j/ranktables/attempt-1/node-1/modelarts"));
-  EXPECT_THAT(features_needed(spec), Contains(kLaunchFiles));
 
   // As the platform's launcher reads it: rank r is device r % 2 of node r / 2.
   const auto document = ranktable::read_json(*plan.files[0].content);

@@ -189,10 +189,7 @@ TEST(NodeScript, MindFormersIsServedByMsrunAlone) {
   EXPECT_EQ(env(plan->ranks[0], "LOCAL_DEFAULT_PATH"), request.save_dir);
 }
 
-TEST(NodeScript, NeedsAnAgentThatKnowsIt) {
-  EXPECT_THAT(features_needed(script_spec()), ElementsAre("node-script"));
-  EXPECT_EQ(ranks_on_node(script_spec(), 7, 8), 1U);
-}
+TEST(NodeScript, IsOneRankANode) { EXPECT_EQ(ranks_on_node(script_spec(), 7, 8), 1U); }
 
 }  // namespace
 }  // namespace muster::engine

@@ -215,7 +215,6 @@ TEST(Profile, OfSeveralMindFormersRanksCannotGoOn) {
 TEST(Dump, IsAFileOnEveryNodeThatSendsEachAttemptElsewhere) {
   const auto spec = dumped();
   EXPECT_EQ(problem_text(spec), "");
-  EXPECT_THAT(features_needed(spec), testing::Contains(kLaunchFiles));
   auto request = request_of(spec);
   request.attempt = 2;
   const LaunchPlan plan = observed_plan(request);

@@ -70,7 +70,6 @@ TEST(OwnTable, OfOtherEnginesIsAFileThatATemplateNames) {
     ASSERT_EQ(plan.files.size(), 2U) << engine;
     EXPECT_EQ(env(plan.ranks[0], "RANK_TABLE_FILE"), "(unset)") << engine;
     EXPECT_THAT(plan.ranks[0].argv, testing::Contains(plan.files[0].path)) << engine;
-    EXPECT_THAT(features_needed(spec), testing::Contains(kLaunchFiles)) << engine;
   }
   v1::JobSpec script = with_own_table("torch");
   script.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);

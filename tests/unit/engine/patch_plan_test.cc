@@ -72,7 +72,6 @@ TEST(PatchPlan, ACopyANodeAndTheWordsThatNameIt) {
   EXPECT_EQ(order.patched(2).path(), "");
   EXPECT_EQ(order.patched(2).items(0).at(), "launch.script");
   EXPECT_THAT(order.make_dirs(), testing::Contains(dir + "1/0"));
-  EXPECT_THAT(features_needed(spec), ElementsAre("patched-files"));
 }
 
 TEST(PatchPlan, OfMindFormersTheConfigurationIsTheCopy) {
@@ -83,8 +82,6 @@ TEST(PatchPlan, OfMindFormersTheConfigurationIsTheCopy) {
   ASSERT_EQ(plain.patched.size(), 4u);
   EXPECT_EQ(plain.patched[1].source, "/srv/configs/a.yaml");
   EXPECT_EQ(plain.patched[1].key, "launch.config");
-  EXPECT_THAT(features_needed(spec), ElementsAre("launch-files"))
-      << "a node that cannot look for it starts it all the same";
 
   change(*spec.mutable_launch()->mutable_patch(), "./configs//a.yaml",
          {{"runner_config.epochs", "4"}});
@@ -93,7 +90,6 @@ TEST(PatchPlan, OfMindFormersTheConfigurationIsTheCopy) {
       plan.ranks[1].argv,
       testing::IsSupersetOf(
           {std::string("--config"), std::string("/out/j/work/attempt-1/patched/node-0/0/a.yaml")}));
-  EXPECT_THAT(features_needed(spec), ElementsAre("launch-files", "patched-files"));
   EXPECT_EQ(problem_text(spec), "");
 }
 

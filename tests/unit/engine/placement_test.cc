@@ -124,17 +124,18 @@ TEST(HcclPort, IsTheNodesUnlessTheSpecHasOne) {
   EXPECT_EQ(env(planned(request).ranks[0], "HCCL_IF_BASE_PORT"), "(unset)");
 }
 
-TEST(Features, AreWhatTheLaunchNeeds) {
+TEST(Scheduler, RunsWhereMsrunsRanksFindEachOther) {
   auto spec = spec_of("mindformers", {});
-  EXPECT_THAT(features_needed(spec), ElementsAre("launch-files"));
+  EXPECT_FALSE(has_scheduler(spec)) << "they have a rank table";
   spec.mutable_launch()->set_launcher(v1::LAUNCHER_MSRUN);
-  spec.mutable_runtime()->add_setup("true");
-  EXPECT_THAT(features_needed(spec), ElementsAre("auxiliaries", "setup"));
+  EXPECT_TRUE(has_scheduler(spec));
+  spec.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
+  EXPECT_FALSE(has_scheduler(spec)) << "the script starts its own";
+  spec.mutable_launch()->clear_per();
   spec.mutable_resources()->set_nodes(1);
   spec.mutable_resources()->set_devices(1);
-  spec.mutable_runtime()->clear_setup();
-  EXPECT_THAT(features_needed(spec), IsEmpty()) << "one rank needs no other";
-  EXPECT_THAT(features_needed(spec_of("torch", {})), IsEmpty());
+  EXPECT_FALSE(has_scheduler(spec)) << "one rank needs no other";
+  EXPECT_FALSE(has_scheduler(spec_of("torch", {})));
 }
 
 // What vendors' scripts export about one process, or what a shell has from another launch, is
@@ -170,7 +171,6 @@ TEST(Container, GoesWithTheJobsMountsAndTheCode) {
   mount.set_source("/data");
   mount.set_target("/mnt");
   mount.set_read_only(true);
-  EXPECT_THAT(features_needed(spec), ElementsAre("containers"));
   const v1::Container container =
       node_launch(request_of(spec), planned(request_of(spec)), 1).container();
   EXPECT_EQ(container.image(), "img:1");

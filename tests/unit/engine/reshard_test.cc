@@ -307,7 +307,6 @@ TEST(Strategy, compiles_and_ends) {
   spec.mutable_launch()->set_mode(v1::LAUNCH_MODE_STRATEGY);
   spec.mutable_success()->set_rank_file("${save.dir}/strategy/ckpt_strategy_rank_${rank}.ckpt");
   EXPECT_EQ(problem_text(spec), "");
-  EXPECT_THAT(features_needed(spec), Contains("rank-files"));
   const LaunchRequest request = request_of(spec);
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan.has_value()) << plan.error().message;

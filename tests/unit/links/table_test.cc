@@ -23,7 +23,6 @@ v1::Inventory inventory(const std::string& address, std::uint32_t devices) {
     device.set_physical_id(id + 4);
     device.add_addresses("192.168." + address.substr(7) + "." + std::to_string(id));
   }
-  for (const char* feature : {"launch-files", "auxiliaries"}) inventory.add_features(feature);
   return inventory;
 }
 

@@ -172,24 +172,23 @@ class Shipping {
     v1::Watching watching;
     watching.set_grammar("megatron");
     ASSERT_TRUE(watch_->add(run_, run_dir(), watching, ranks_, auxiliaries_).has_value());
-    push_ = agent::LogPush::start(
-        {.chunk = chunk_},
-        {.channel =
-             [this] {
-               grpc::ChannelArguments arguments;
-               arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-               return grpc::CreateCustomChannel("unix:" + socket().string(),
-                                                grpc::InsecureChannelCredentials(), arguments);
-             },
-         .takes_auxiliaries = [this] { return takes_auxiliaries_.load(); },
-         .hello =
-             [this] {
-               v1::LogHello hello;
-               hello.set_node(node_);
-               return std::optional(hello);
-             },
-         .on_complete = [this](const agent::RunKey&) { wake(); }},
-        *watch_);
+    push_ = agent::LogPush::start({.chunk = chunk_},
+                                  {.channel =
+                                       [this] {
+                                         grpc::ChannelArguments arguments;
+                                         arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+                                         return grpc::CreateCustomChannel(
+                                             "unix:" + socket().string(),
+                                             grpc::InsecureChannelCredentials(), arguments);
+                                       },
+                                   .hello =
+                                       [this] {
+                                         v1::LogHello hello;
+                                         hello.set_node(node_);
+                                         return std::optional(hello);
+                                       },
+                                   .on_complete = [this](const agent::RunKey&) { wake(); }},
+                                  *watch_);
   }
   void stop_agent() {
     if (!watch_) return;
@@ -231,7 +230,7 @@ class Shipping {
     }
   }
 
-  std::atomic<bool> known_ = true, takes_auxiliaries_ = true;
+  std::atomic<bool> known_ = true;
   std::size_t chunk_ = 256 << 10;
   std::unique_ptr<TestStore> store_;
   std::unique_ptr<links::LogReceiver> receiver_;
