@@ -60,7 +60,6 @@ class StreamPush final : public LogPush {
   std::optional<bool> serve();
   void listen(Stream& stream);
   bool pump(Stream& stream);
-  // Returns the logs that this controller takes.
   // Returns the runs that have an auxiliary log that is not complete yet.
   std::set<RunKey> waiting_for_auxiliaries(const std::vector<LogStatus>& logs);
   // One turn of one log: sends at most one chunk, and the end of the log unless `hold_end`. Empty
