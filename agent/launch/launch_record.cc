@@ -16,6 +16,7 @@
 #include "agent/launch/shim_dir.h"
 #include "agent/launch/spec_keys.h"
 #include "common/engine/ascend/plog.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::agent {
 namespace {
@@ -26,7 +27,7 @@ constexpr const char* kContainerShell =
 constexpr const char* kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 std::int64_t to_ms(const google::protobuf::Duration& duration) {
-  return duration.seconds() * 1'000 + duration.nanos() / 1'000'000;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(to_duration(duration)).count();
 }
 
 std::map<std::string, std::string> base_environment(const UserEntry& user,

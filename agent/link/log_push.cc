@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "agent/link/sendable.h"
+#include "common/proto/proto_time.h"
 #include "common/rpc/backoff.h"
 #include "muster/v1/agent_service.grpc.pb.h"
 
@@ -291,11 +292,7 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
     if (piece->loss) {
       chunk.mutable_gap()->set_from(piece->loss->from);
       chunk.mutable_gap()->set_reason(piece->loss->reason);
-      const auto at = piece->loss->at.time_since_epoch();
-      const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
-      chunk.mutable_gap()->mutable_at()->set_seconds(seconds.count());
-      chunk.mutable_gap()->mutable_at()->set_nanos(
-          static_cast<std::int32_t>((at - seconds).count()));
+      *chunk.mutable_gap()->mutable_at() = to_proto(piece->loss->at);
     }
     const std::uint64_t next = piece->offset + piece->data.size();
     chunk.set_data(std::move(piece->data));

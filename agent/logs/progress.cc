@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "common/proto/proto_time.h"
+
 namespace muster::agent {
 namespace {
 
@@ -57,10 +59,7 @@ void Progress::step(std::uint32_t rank, const engine::StepLine& line, WallTime a
   kept.mark = mark;
   kept.sample.set_rank(rank);
   fill_sample(kept.sample, line);
-  const auto since_epoch = at.time_since_epoch();
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(since_epoch);
-  kept.sample.mutable_at()->set_seconds(seconds.count());
-  kept.sample.mutable_at()->set_nanos(static_cast<std::int32_t>((since_epoch - seconds).count()));
+  *kept.sample.mutable_at() = to_proto(at);
   if (samples_.size() > kSamplesMost) thin();
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "agent/logs/file_watch.h"
+#include "common/proto/proto_time.h"
 #include "common/rundir/layout.h"
 
 namespace muster::agent {
@@ -32,11 +33,7 @@ Result<void> open_auxiliaries(WatchedRun& run, const rundir::RunLayout& layout,
 }
 
 google::protobuf::Duration step_age(Duration since) {
-  const auto ns = std::max<std::int64_t>(0, since.count());
-  google::protobuf::Duration age;
-  age.set_seconds(ns / 1'000'000'000);
-  age.set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
-  return age;
+  return to_proto(std::max(since, Duration::zero()));
 }
 
 // Bytes of the copied logs of the script's ranks, in a run whose only rank is the script.

@@ -12,6 +12,7 @@
 #include "common/compat/shell/mentions.h"
 #include "common/compat/shell/shell_words.h"
 #include "common/engine/model/engine.h"
+#include "common/text/shell_lexer.h"
 
 namespace muster::import {
 namespace {
@@ -54,7 +55,7 @@ bool is_placed(std::string_view name, std::string_view engine_name) {
 }
 
 bool is_usable(std::string_view name, std::string_view value) {
-  return name.size() <= kNameMost && launcher::shell_name_length(name) == name.size() &&
+  return name.size() <= kNameMost && shell_name_length(name) == name.size() &&
          value.size() <= kValueMost && is_utf8(value) && without_controls(value, "\n\t") == value;
 }
 
@@ -137,7 +138,7 @@ Exported read_from_outside(std::string_view script, const Variables& before,
   std::set<std::string_view> set, read;
   for (const launcher::ShellCommand& command : launcher::shell_commands(script)) {
     for (const launcher::ShellWord& word : command) {
-      const launcher::ShellAssignment assignment = launcher::shell_assignment(word.text);
+      const ShellAssignment assignment = shell_assignment(word.text);
       for (const launcher::Mention& mention : launcher::mentions_of(word.text))
         if (mention.fallback || !set.contains(mention.name)) read.insert(mention.name);
       if (!assignment.name.empty()) set.insert(assignment.name);

@@ -11,6 +11,7 @@
 #include "common/compat/launcher/computed.h"
 #include "common/compat/shell/shell_words.h"
 #include "common/io/file.h"
+#include "common/text/shell_lexer.h"
 
 namespace muster::import {
 namespace {
@@ -72,7 +73,7 @@ std::vector<std::string> weights_warnings(const ShellScript& script,
   std::vector<std::string> lines;
   for (const launcher::ShellCommand& command : launcher::shell_commands(script.text)) {
     for (const launcher::ShellWord& word : command) {
-      const auto name = launcher::shell_assignment(word.text).name;
+      const auto name = shell_assignment(word.text).name;
       if (!name.empty() && std::ranges::find(replaced, name) != replaced.end()) continue;
       for (std::size_t at = word.text.find(kFlag); at != std::string_view::npos;
            at = word.text.find(kFlag, at + kFlag.size())) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/render/text.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::render {
 
@@ -19,12 +20,12 @@ std::string incident_text(const v1::Incident& incident, const Style& style) {
     out += "  " + style.paint(Tint::Dim, printable(incident.verdict().evidence())) + "\n";
   const bool has_fault = incident.has_fault();
   if (!has_fault && !incident.has_detected()) return out;
-  const WallTime start = wall_time(has_fault ? incident.fault() : incident.detected());
+  const WallTime start = to_wall(has_fault ? incident.fault() : incident.detected());
   std::vector<std::pair<Duration, std::string>> marks;
   const auto mark = [&](bool there, const google::protobuf::Timestamp& stamp, std::string_view name,
                         const std::string& more) {
     if (there)
-      marks.emplace_back(std::max(Duration::zero(), wall_time(stamp) - start),
+      marks.emplace_back(std::max(Duration::zero(), to_wall(stamp) - start),
                          fmt::format("{}{}", name, more));
   };
   mark(has_fault, incident.fault(), "fault", fmt::format(" at {}", clock_text(incident.fault())));

@@ -10,6 +10,7 @@
 #include "client/render/progress_text.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::render {
 namespace {
@@ -30,10 +31,10 @@ std::string run_text(const v1::Job& job, WallTime now) {
   if (job.attempts().empty() || job.phase() == v1::JOB_PHASE_QUEUED) return "-";
   const v1::Attempt& attempt = job.attempts(job.attempts_size() - 1);
   if (!attempt.has_running_at()) return "-";
-  const WallTime end = attempt.has_ended_at() ? wall_time(attempt.ended_at())
-                       : job.has_ended_at()   ? wall_time(job.ended_at())
+  const WallTime end = attempt.has_ended_at() ? to_wall(attempt.ended_at())
+                       : job.has_ended_at()   ? to_wall(job.ended_at())
                                               : now;
-  return duration_text(end - wall_time(attempt.running_at()));
+  return duration_text(end - to_wall(attempt.running_at()));
 }
 
 // Returns the reason column. It is the job that this one waits for (by name where the list has it),
@@ -132,7 +133,7 @@ std::string jobs_text(const std::vector<v1::Job>& jobs, bool wide, const Style& 
                                     eta_text(job, now),
                                     run_text(job, now),
                                     fmt::format("{}", job.restarts()),
-                                    duration_text(now - wall_time(job.submitted_at()))};
+                                    duration_text(now - to_wall(job.submitted_at()))};
     if (wide) {
       row.push_back(since_text(job, now));
       row.push_back(fmt::format("{}", job.attempt()));

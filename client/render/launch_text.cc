@@ -8,6 +8,7 @@
 
 #include "client/render/text.h"
 #include "common/base/controls.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::render {
 namespace {
@@ -153,10 +154,8 @@ std::string setup_text(const v1::JobSpec& spec, const Style& style) {
   const v1::RuntimeSpec& runtime = spec.runtime();
   if (runtime.setup().empty()) return {};
   std::string out =
-      style.paint(
-          Tint::Dim,
-          fmt::format("# runtime.setup, once on every node, within {}",
-                      duration_text(std::chrono::seconds(runtime.setup_timeout().seconds())))) +
+      style.paint(Tint::Dim, fmt::format("# runtime.setup, once on every node, within {}",
+                                         duration_text(to_duration(runtime.setup_timeout())))) +
       "\n";
   out += fmt::format("cd {}{}\n", shell_quote(spec.code().at().empty() ? "/" : spec.code().at()),
                      spec.code().patches().empty() ? "" : "  # the node's copy of it");

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "client/render/text.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::render {
 namespace {
@@ -139,7 +140,7 @@ void LiveView::set_progress(const v1::Progress& progress, WallTime now) {
     if (!recent_.empty() && progress.step() < recent_.back().second) recent_.clear();
     // The first reading may be much older than the start of this view.
     recent_.emplace_back(
-        recent_.empty() && progress.has_at() ? std::min(now, wall_time(progress.at())) : now,
+        recent_.empty() && progress.has_at() ? std::min(now, to_wall(progress.at())) : now,
         progress.step());
     while (recent_.size() > 2 && now - recent_.front().first > std::chrono::seconds(10))
       recent_.pop_front();
@@ -172,7 +173,7 @@ std::string LiveView::restarting(WallTime now) const {
                                ? fmt::format(", from step {}", incident.resumed_from())
                                : ", from the beginning";
   const Duration since =
-      now - wall_time(incident.has_detected() ? incident.detected() : incident.fault());
+      now - to_wall(incident.has_detected() ? incident.detected() : incident.fault());
   return fmt::format("restarting{}, {}", from, tenths_text(since));
 }
 
@@ -212,8 +213,8 @@ std::vector<std::string> LiveView::lines(const Style& style, std::size_t width,
         fmt::format("{} rank{} on {}", ranks, ranks == 1 ? "" : "s", node_list(attempt)));
   }
   if (job_.has_submitted_at()) {
-    const WallTime end = job_.has_ended_at() ? wall_time(job_.ended_at()) : now;
-    head.push_back(style.paint(Tint::Dim, seconds_text(end - wall_time(job_.submitted_at()))));
+    const WallTime end = job_.has_ended_at() ? to_wall(job_.ended_at()) : now;
+    head.push_back(style.paint(Tint::Dim, seconds_text(end - to_wall(job_.submitted_at()))));
   }
   pack(rows, head, width);
 
@@ -232,7 +233,7 @@ std::vector<std::string> LiveView::lines(const Style& style, std::size_t width,
   if (last != job_.checkpoints().rend()) {
     ages.push_back(fmt::format(
         "checkpoint of step {}{}", last->step(),
-        is_final(job_.phase()) ? "" : ", " + seconds_text(now - wall_time(last->at())) + " ago"));
+        is_final(job_.phase()) ? "" : ", " + seconds_text(now - to_wall(last->at())) + " ago"));
   }
   if (again.empty() && has_step() && !recent_.empty() && !is_final(job_.phase()))
     ages.push_back(fmt::format("last step {} ago", seconds_text(step_age(now))));

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "client/render/text.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::render {
 namespace {
@@ -34,7 +35,7 @@ std::string loss_text(const v1::Progress& progress, int digits) {
 std::optional<Duration> step_age(const v1::Job& job, WallTime now) {
   const v1::Progress& progress = job.progress();
   if (!is_current(job) || progress.step() < 0 || !progress.has_at()) return std::nullopt;
-  return std::max<Duration>(Duration::zero(), now - wall_time(progress.at()));
+  return std::max<Duration>(Duration::zero(), now - to_wall(progress.at()));
 }
 
 bool went_back(const v1::Attempt& attempt) {
@@ -54,7 +55,7 @@ double step_seconds(const v1::Job& job) {
   if (progress.attempt() != attempt.number() || steps <= 0 || !attempt.has_running_at() ||
       !progress.has_at())
     return 0;
-  return std::chrono::duration<double>(wall_time(progress.at()) - wall_time(attempt.running_at()))
+  return std::chrono::duration<double>(to_wall(progress.at()) - to_wall(attempt.running_at()))
              .count() /
          static_cast<double>(steps);
 }

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "common/proto/proto_time.h"
+
 namespace muster::render {
 namespace {
 
@@ -15,11 +17,15 @@ bool unset(const google::protobuf::Timestamp& stamp) {
   return stamp.seconds() == 0 && stamp.nanos() == 0;
 }
 
-}  // namespace
-
-WallTime wall_time(const google::protobuf::Timestamp& stamp) {
-  return WallTime(std::chrono::seconds(stamp.seconds()) + std::chrono::nanoseconds(stamp.nanos()));
+std::time_t whole_seconds(const google::protobuf::Timestamp& stamp) {
+  return std::chrono::floor<std::chrono::seconds>(to_wall(stamp)).time_since_epoch().count();
 }
+
+std::int64_t millisecond_part(const google::protobuf::Timestamp& stamp) {
+  return to_wall(stamp).time_since_epoch() % std::chrono::seconds(1) / std::chrono::milliseconds(1);
+}
+
+}  // namespace
 
 std::string duration_text(Duration duration) {
   using namespace std::chrono;
@@ -36,23 +42,22 @@ std::string duration_text(Duration duration) {
 
 std::string ago_text(const google::protobuf::Timestamp& stamp, WallTime now) {
   if (unset(stamp)) return "-";
-  return duration_text(now - wall_time(stamp)) + " ago";
+  return duration_text(now - to_wall(stamp)) + " ago";
 }
 
 std::string iso_text(const google::protobuf::Timestamp& stamp) {
   if (unset(stamp)) return "";
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z",
-                     fmt::gmtime(static_cast<std::time_t>(stamp.seconds())),
-                     stamp.nanos() / 1'000'000);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(whole_seconds(stamp)),
+                     millisecond_part(stamp));
 }
 
 std::string clock_text(const google::protobuf::Timestamp& stamp) {
   if (unset(stamp)) return "-";
-  const auto seconds = static_cast<std::time_t>(stamp.seconds());
+  const std::time_t seconds = whole_seconds(stamp);
   std::tm parts{};
   localtime_r(&seconds, &parts);
   return fmt::format("{:02}:{:02}:{:02}.{:03}", parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     stamp.nanos() / 1'000'000);
+                     millisecond_part(stamp));
 }
 
 std::string bytes_text(std::uint64_t bytes) {

@@ -11,7 +11,6 @@
 
 namespace muster::render {
 
-WallTime wall_time(const google::protobuf::Timestamp& stamp);
 // Returns "12s", "3m20s", "2h05m", "4d03h"; below ten seconds "3.5s", below a second "350ms".
 std::string duration_text(Duration duration);
 // Returns "12s ago", or "-" for an unset time.

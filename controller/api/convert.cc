@@ -6,6 +6,7 @@
 #include <span>
 
 #include "common/engine/model/engine.h"
+#include "common/proto/proto_time.h"
 #include "controller/api/attempt_detail.h"
 #include "controller/api/bounded.h"
 #include "controller/core/recovery/checkpoints.h"
@@ -42,7 +43,7 @@ v1::FailureClass class_to_v1(core::FailureClass cls) {
 
 void mark(const std::optional<WallTime>& time, google::protobuf::Timestamp* (*field)(v1::Incident&),
           v1::Incident& incident) {
-  if (time) *field(incident) = to_v1(*time);
+  if (time) *field(incident) = to_proto(*time);
 }
 
 // Without its nodes and its ranks' exits: attempt_detail.h.
@@ -51,10 +52,10 @@ v1::Attempt attempt_to_v1(const core::JobRecord& job, const core::AttemptRecord&
   v1::Attempt shown;
   shown.set_number(attempt.number.value);
   if (attempt.resume) *shown.mutable_resume() = to_v1(*attempt.resume);
-  *shown.mutable_placed_at() = to_v1(attempt.placed_at);
-  if (attempt.running_at) *shown.mutable_running_at() = to_v1(*attempt.running_at);
-  if (attempt.first_step_at) *shown.mutable_first_step_at() = to_v1(*attempt.first_step_at);
-  if (attempt.ended_at) *shown.mutable_ended_at() = to_v1(*attempt.ended_at);
+  *shown.mutable_placed_at() = to_proto(attempt.placed_at);
+  if (attempt.running_at) *shown.mutable_running_at() = to_proto(*attempt.running_at);
+  if (attempt.first_step_at) *shown.mutable_first_step_at() = to_proto(*attempt.first_step_at);
+  if (attempt.ended_at) *shown.mutable_ended_at() = to_proto(*attempt.ended_at);
   if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
   shown.set_best_step(attempt.best_step);
   shown.set_save_dir(bounded(engine::save_dir(job.spec, out, attempt.number.value), kPathMost));
@@ -73,7 +74,7 @@ v1::Checkpoint checkpoint_to_v1(const core::CheckpointRecord& checkpoint) {
   shown.set_path(bounded(checkpoint.path, kPathMost));
   shown.set_bytes(checkpoint.bytes);
   shown.set_shards(checkpoint.shards);
-  *shown.mutable_at() = to_v1(checkpoint.at);
+  *shown.mutable_at() = to_proto(checkpoint.at);
   shown.set_quarantined(checkpoint.quarantined);
   return shown;
 }
@@ -173,14 +174,6 @@ void add_last_step(v1::Job& shown, const core::AttemptRecord& attempt) {
 
 }  // namespace
 
-google::protobuf::Timestamp to_v1(WallTime time) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
-  google::protobuf::Timestamp stamp;
-  stamp.set_seconds(seconds.time_since_epoch().count());
-  stamp.set_nanos(static_cast<std::int32_t>((time - seconds).count()));
-  return stamp;
-}
-
 v1::JobPhase to_v1(core::JobPhase phase) {
   switch (phase) {
     case core::JobPhase::Queued: return v1::JOB_PHASE_QUEUED;
@@ -252,7 +245,7 @@ std::optional<v1::Progress> progress_of(const core::Presence& presence, const Jo
     progress.set_loss_not_finite(reporting_rank->second.loss_not_finite);
   }
   progress.set_step_seconds(seen.step_seconds);
-  if (seen.last_step_at != WallTime{}) *progress.mutable_at() = to_v1(seen.last_step_at);
+  if (seen.last_step_at != WallTime{}) *progress.mutable_at() = to_proto(seen.last_step_at);
   return progress;
 }
 
@@ -282,8 +275,8 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence,
     }
   }
   shown.set_phase(to_v1(job.phase));
-  *shown.mutable_submitted_at() = to_v1(job.submitted_at);
-  if (job.ended_at) *shown.mutable_ended_at() = to_v1(*job.ended_at);
+  *shown.mutable_submitted_at() = to_proto(job.submitted_at);
+  if (job.ended_at) *shown.mutable_ended_at() = to_proto(*job.ended_at);
   shown.set_attempt(job.attempts.empty() ? 0 : job.attempts.back().number.value);
   for (auto attempt = job.attempts.rbegin(); attempt != job.attempts.rend() && !shown.has_verdict();
        ++attempt) {
@@ -334,8 +327,8 @@ namespace {
 std::optional<BootTime> first_lease_end(const NodeName& node, const core::Ledger& ledger,
                                         const core::Presence& presence) {
   std::optional<BootTime> first;
-  const auto parts = ledger.node_parts.find(node);
-  if (parts == ledger.node_parts.end()) return first;
+  const auto parts = ledger.indexes.node_parts.find(node);
+  if (parts == ledger.indexes.node_parts.end()) return first;
   for (const core::AttemptKey& key : parts->second.unswept) {
     const auto attempt = presence.attempts.find(key);
     if (attempt == presence.attempts.end()) continue;
@@ -360,19 +353,19 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger,
   shown.set_silent(core::is_silent(presence, node.name, now, silent_after));
   shown.set_version(node.version);
   if (const auto seen = presence.nodes.find(node.name); seen != presence.nodes.end()) {
-    if (seen->second.heard) *shown.mutable_last_heard() = to_v1(seen->second.last_heard_wall);
+    if (seen->second.heard) *shown.mutable_last_heard() = to_proto(seen->second.last_heard_wall);
     for (const auto& [device, reading] : seen->second.devices) *shown.add_readings() = reading;
     shown.set_disk_trouble(seen->second.disk_trouble);
     if (const auto end = first_lease_end(node.name, ledger, presence))
       *shown.mutable_lease_ends() =
-          to_v1(seen->second.last_heard_wall + (*end - seen->second.last_heard));
+          to_proto(seen->second.last_heard_wall + (*end - seen->second.last_heard));
     for (const auto& [job, attempt] : seen->second.unknown_runs) {
       if (shown.unknown_attempts_size() == kUnknownMost) break;
       shown.add_unknown_attempts(bounded(job.str(), 64) + "." + std::to_string(attempt.value));
     }
   }
-  if (const auto holders = ledger.device_holders.find(node.name);
-      holders != ledger.device_holders.end()) {
+  if (const auto holders = ledger.indexes.device_holders.find(node.name);
+      holders != ledger.indexes.device_holders.end()) {
     for (const auto& [device, holder] : holders->second) {
       v1::DeviceUse& use = *shown.add_uses();
       use.set_device(device);

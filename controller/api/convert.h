@@ -1,8 +1,6 @@
 // Converts the core's values into the messages that clients get. Pure.
 #pragma once
 
-#include <google/protobuf/timestamp.pb.h>
-
 #include <optional>
 #include <string>
 
@@ -14,7 +12,6 @@
 
 namespace muster::controller {
 
-google::protobuf::Timestamp to_v1(WallTime time);
 v1::JobPhase to_v1(core::JobPhase phase);
 v1::Verdict to_v1(const core::Verdict& verdict);
 v1::NodePlacement to_v1(const core::NodePart& part);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/engine/model/engine.h"
+#include "common/proto/proto_time.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/complete_spec.h"
 #include "controller/api/convert.h"
@@ -26,7 +27,7 @@ void add_found(v1::FindStagesResponse& response, const core::JobRecord& job, con
   found.set_job_name(job.spec.name());
   found.set_job_id(job.id.str());
   found.set_creates(*std::move(creates));
-  if (job.ended_at) *found.mutable_ended_at() = to_v1(*job.ended_at);
+  if (job.ended_at) *found.mutable_ended_at() = to_proto(*job.ended_at);
 }
 
 // Reads the archived jobs one after another: each is a separate read.
@@ -57,10 +58,10 @@ JobId newest_stage(const core::Ledger& ledger, const std::string& job_name) {
   const std::size_t dot = job_name.rfind('.');  // a stage's own name has no dot
   if (dot == std::string::npos) return {};
   const std::string chain = job_name.substr(0, dot);
-  const auto& chains = ledger.chains_named;
+  const auto& chains = ledger.indexes.chains_named;
   for (auto at = chains.upper_bound({chain, JobId(std::string(1, '\x7f'))});
        at != chains.begin() && std::prev(at)->first == chain; --at) {
-    for (const JobId& id : ledger.chains.at(std::prev(at)->second) | std::views::reverse) {
+    for (const JobId& id : ledger.indexes.chains.at(std::prev(at)->second) | std::views::reverse) {
       const auto job = ledger.jobs.find(id);
       const auto stone = ledger.tombstones.find(id);
       if ((job != ledger.jobs.end() && job->second.spec.name() == job_name) ||

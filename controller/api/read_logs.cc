@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/proto/proto_time.h"
 #include "controller/api/archive_read.h"
-#include "controller/core/recovery/reported_time.h"
 
 namespace muster::controller {
 
@@ -271,7 +271,7 @@ bool LogStream::begin_at(const logs::LogKey& log, Cursor& cursor) {
   if (request_.tail_lines() > 0 && !skip_to(edge_.logs.tail(log, request_.tail_lines())))
     return false;
   if (request_.has_since()) {
-    const WallTime since = core::to_wall(request_.since());
+    const WallTime since = to_wall(request_.since());
     if (!skip_to(edge_.logs.since(log, since))) return false;
   }
   cursor.begun = true;
@@ -298,8 +298,8 @@ bool LogStream::write_some(const logs::LogKey& log, Cursor& cursor) {
   if (chunk->gap_before) {
     outgoing_.set_gap(chunk->gap_before->reason.empty() ? "bytes are missing"
                                                         : chunk->gap_before->reason);
-    const auto since = chunk->gap_before->at.time_since_epoch();
-    outgoing_.mutable_at()->set_seconds(std::chrono::floor<std::chrono::seconds>(since).count());
+    *outgoing_.mutable_at() =
+        to_proto(std::chrono::floor<std::chrono::seconds>(chunk->gap_before->at));
   }
   cursor.offset = chunk->offset + chunk->data.size();
   *outgoing_.mutable_data() = std::move(chunk->data);

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "common/base/time.h"
-#include "controller/core/recovery/reported_time.h"
+#include "common/proto/proto_time.h"
 #include "controller/links/log_stream.h"
 
 namespace muster::links {
@@ -303,7 +303,7 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
       return not_open(stream, key, "bytes of a log that was not opened", answers);
     std::optional<logs::Gap> gap;
     if (chunk.has_gap()) {
-      const WallTime at = core::to_wall(chunk.gap().at());
+      const WallTime at = to_wall(chunk.gap().at());
       gap = logs::Gap{chunk.gap().from(), chunk.offset(), chunk.gap().reason(), at};
     }
     return answer(stream, key, store_.append(key, chunk.offset(), chunk.data(), gap), answers);

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "common/digest/sha256.h"
-#include "common/spec/names.h"
+#include "common/spec/keys/names.h"
 #include "common/spec/parse.h"
 
 namespace muster::client {

@@ -27,6 +27,7 @@
 #include "client/render/progress_text.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::client {
 namespace {
@@ -337,9 +338,9 @@ class Follower {
           setup_lines_not_shown_, setup_lines_not_shown_ == 1 ? "" : "s", id,
           job_.attempt() > 1 ? " --attempt all" : "");
     }
-    const Duration took = job_.has_ended_at() ? render::wall_time(job_.ended_at()) -
-                                                    render::wall_time(job_.submitted_at())
-                                              : Duration::zero();
+    const Duration took = job_.has_ended_at()
+                              ? to_wall(job_.ended_at()) - to_wall(job_.submitted_at())
+                              : Duration::zero();
     fmt::print("{} {} after {}{}\n", render::printable(job_.spec().name()),
                style.paint(render::phase_tint(job_.phase()), render::phase_text(job_.phase())),
                render::duration_text(took),

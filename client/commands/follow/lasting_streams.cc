@@ -72,10 +72,6 @@ grpc::Status read_events(const Session& session, CallGroup& calls, v1::WatchRequ
 grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsRequest request,
                        OnLoss loss, const std::function<void(v1::ReadLogsResponse&)>& each) {
   std::map<LogLabel, std::uint64_t> seen;  // the offset after the last byte
-  const bool auxiliaries_alone =
-      request.ranks().empty() &&
-      std::ranges::any_of(request.auxiliaries(),
-                          [](const std::string& name) { return name != kFailedSetups; });
   return with_retries(session, calls, loss, [&](grpc::ClientContext& call, const auto& heard) {
     if (!seen.empty()) {
       // The lines before the end are different ones by now.
@@ -87,13 +83,6 @@ grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsReq
     v1::ReadLogsResponse response;
     while (stream->Read(&response)) {
       heard();
-      if (auxiliaries_alone && response.auxiliary().empty()) {
-        call.TryCancel();
-        stream->Finish();
-        return grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
-                            "reading logs other than the ranks': the controller is of a release "
-                            "that keeps none; upgrade it");
-      }
       if (response.attempt() < first) continue;
       std::uint64_t& have = seen[label_of(response)];
       const std::uint64_t end = response.offset() + response.data().size();

@@ -27,8 +27,7 @@ grpc::Status read_events(const Session& session, CallGroup& calls, v1::WatchRequ
                          OnLoss loss, const std::function<bool(v1::WatchResponse&)>& each);
 
 // Reads chunks of logs. After a restart, `each` gets only bytes after those that it has already got
-// of that log and attempt. UNIMPLEMENTED: the request is only for logs of processes that are no
-// ranks, and the controller does not support them.
+// of that log and attempt.
 grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsRequest request,
                        OnLoss loss, const std::function<void(v1::ReadLogsResponse&)>& each);
 

@@ -16,6 +16,7 @@
 #include "client/render/table.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
+#include "common/proto/proto_time.h"
 #include "common/rpc/backoff.h"
 
 namespace muster::client {
@@ -56,7 +57,7 @@ void print_checkpoints(const Context& context, const v1::Job& job) {
         {fmt::format("{}{}", checkpoint.step(), checkpoint.quarantined() ? " (quarantined)" : ""),
          fmt::format("{}", checkpoint.attempt()), fmt::format("{}", checkpoint.shards()),
          render::bytes_text(checkpoint.bytes()),
-         render::duration_text(now - render::wall_time(checkpoint.at())), checkpoint.path()});
+         render::duration_text(now - to_wall(checkpoint.at())), checkpoint.path()});
   }
   fmt::print("{}", render::to_text(table, context.out, 0));
 }

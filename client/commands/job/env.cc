@@ -27,12 +27,7 @@ Result<int> env(const Context& context, const EnvOptions& options) {
     request.set_rank(options.rank);
     request.set_attempt(options.attempt);
     request.set_training(options.training);
-    auto answer = ask(context, &Jobs::GetRankLaunch, request);
-    if (answer && options.training && !answer->training())
-      return fail(ErrorCode::Unsupported,
-                  "option --training-rank: the controller is of a release that does not know it; "
-                  "upgrade it");
-    return answer;
+    return ask(context, &Jobs::GetRankLaunch, request);
   };
   return show_answer<v1::GetRankLaunchResponse>(
       options.output, fetch,

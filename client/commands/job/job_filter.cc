@@ -7,6 +7,7 @@
 #include <array>
 
 #include "client/render/text.h"
+#include "common/proto/proto_time.h"
 #include "common/text/words.h"
 
 namespace muster::client {
@@ -37,11 +38,10 @@ std::string hint(std::string_view word, const std::vector<std::string>& known) {
 }
 
 // Returns the start time of the latest attempt. A job that never ran sorts after all jobs that did.
-double started_at(const v1::Job& job) {
+WallTime started_at(const v1::Job& job) {
   if (job.attempts().empty() || !job.attempts(job.attempts_size() - 1).has_running_at())
-    return 1e18;
-  const auto& at = job.attempts(job.attempts_size() - 1).running_at();
-  return static_cast<double>(at.seconds()) + at.nanos() / 1e9;
+    return WallTime::max();
+  return to_wall(job.attempts(job.attempts_size() - 1).running_at());
 }
 
 }  // namespace

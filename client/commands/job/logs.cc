@@ -21,6 +21,7 @@
 #include "client/render/style.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::client {
 namespace {
@@ -168,9 +169,7 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
   if (!options.since.empty()) {
     const auto since = parse_since(options.since, system_clock().now().wall);
     if (!since) return fail(since.error());
-    const auto seconds = std::chrono::floor<std::chrono::seconds>(*since);
-    request.mutable_since()->set_seconds(seconds.time_since_epoch().count());
-    request.mutable_since()->set_nanos(static_cast<std::int32_t>((*since - seconds).count()));
+    *request.mutable_since() = to_proto(*since);
   }
   if (options.attempt == "all") {
     request.set_all_attempts(true);

@@ -52,7 +52,8 @@ std::string printed(std::string_view text, const render::Style& style) {
 }
 
 // The spec names the files. The plan of a node has the same files in the same order, with their
-// templates filled in. An older controller answers without them.
+// templates filled in. A controller of another release may change other files: then the templates
+// are shown.
 std::vector<engine::FilePatch> filled(const v1::PlanJobResponse& plan) {
   std::vector<engine::FilePatch> files = engine::file_patches(plan.spec());
   std::vector<const v1::LaunchedFile*> made;

@@ -13,6 +13,7 @@
 #include "common/compat/shell/slips.h"
 #include "common/engine/patch_plan.h"
 #include "common/io/file.h"
+#include "common/text/options.h"
 
 namespace muster::client {
 namespace {
@@ -38,13 +39,13 @@ launcher::Flags known_flags(const v1::JobSpec& spec) {
 
 template <class Words>
 void note_words(const Words& words, const std::string& key, launcher::Flags flags, Notes& notes) {
-  for (int i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (launcher::wants_value(word, flags) &&
-        (i + 1 == words.size() || words[i + 1].starts_with("--")))
-      notes.push_back(
-          fmt::format("{}[{}]: '{}' has no value{}", key, i, word,
-                      i + 1 == words.size() ? "" : fmt::format(": '{}' follows it", words[i + 1])));
+  const std::vector<std::string_view> texts(words.begin(), words.end());
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (!launcher::wants_value(texts[i], flags) || option_at(texts, i, texts[i])->has_value())
+      continue;
+    notes.push_back(
+        fmt::format("{}[{}]: '{}' has no value{}", key, i, texts[i],
+                    i + 1 == texts.size() ? "" : fmt::format(": '{}' follows it", texts[i + 1])));
   }
 }
 

@@ -193,10 +193,6 @@ Result<int> submit_chain(const Context& context, std::vector<v1::JobSpec> stages
                          const SubmitOptions& options, const std::string& request_id,
                          const JobFetches& fetches) {
   const std::string chain = stages.front().stage().chain_name();
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    stages[i].mutable_stage()->set_number(static_cast<std::uint32_t>(i + 1));
-    stages[i].mutable_stage()->set_count(static_cast<std::uint32_t>(stages.size()));
-  }
   return with_session(
       context, options, [&](const Session& session, Interrupt* interrupt) -> Result<int> {
         std::vector<const v1::JobSpec*> specs;

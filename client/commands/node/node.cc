@@ -12,6 +12,7 @@
 #include "client/render/table.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::client {
 namespace {
@@ -42,7 +43,7 @@ std::string disk_text(const v1::Node& node, WallTime now) {
                            render::printable(node.disk_trouble()) +
                            "): ends of ranks are not seen before it takes them";
   if (!node.has_lease_ends()) return text;
-  const Duration left = std::max(Duration::zero(), render::wall_time(node.lease_ends()) - now);
+  const Duration left = std::max(Duration::zero(), to_wall(node.lease_ends()) - now);
   return text + "; ranks are stopped in " + render::duration_text(left) + ", when their lease ends";
 }
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "common/base/utf8.h"
+#include "common/compat/launcher/call.h"
 #include "common/compat/shell/shell_words.h"
+#include "common/text/shell_lexer.h"
 
 namespace muster::launcher {
 namespace {
@@ -18,11 +21,9 @@ constexpr auto kHarmless = std::to_array<std::string_view>(
 bool is_python_launch(const ShellCommand& command, std::size_t at) {
   const std::string_view name = command[at].text;
   if (!name.starts_with("python") || name.find('/') != std::string_view::npos) return false;
-  for (std::size_t i = at + 1; i + 1 < command.size() && command[i].text.starts_with('-'); ++i)
-    if (command[i].text == "-m")
-      return command[i + 1].text == "torch.distributed.run" ||
-             command[i + 1].text == "torch.distributed.launch";
-  return false;
+  std::vector<std::string> words;
+  for (std::size_t i = at + 1; i < command.size(); ++i) words.emplace_back(command[i].text);
+  return parse_python(words).launches;
 }
 
 }  // namespace

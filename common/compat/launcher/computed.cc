@@ -7,6 +7,7 @@
 #include "common/base/utf8.h"
 #include "common/compat/shell/mentions.h"
 #include "common/compat/shell/shell_words.h"
+#include "common/text/shell_lexer.h"
 
 namespace muster::launcher {
 namespace {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "common/text/options.h"
+
 namespace muster::launcher {
 namespace {
 
@@ -34,26 +36,18 @@ std::optional<Found> find_launcher(const std::vector<std::string>& words) {
 }
 
 bool has_option(const std::vector<std::string>& args, std::string_view name) {
-  return std::ranges::any_of(args, [name](std::string_view word) {
-    return word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=');
-  });
+  return std::ranges::any_of(args,
+                             [name](std::string_view word) { return option_name(word) == name; });
 }
 
 // Removes `name VALUE` or `name=VALUE` from the words; the last value counts. Empty: the option is
 // missing.
 std::string take_option(std::vector<std::string>& args, std::string_view name) {
-  std::string value;
-  for (std::size_t i = 0; i < args.size();) {
-    const bool whole = args[i] == name && i + 1 < args.size(),
-               attached = args[i].starts_with(name) && args[i].substr(name.size()).starts_with('=');
-    if (!whole && !attached) {
-      ++i;
-      continue;
-    }
-    value = whole ? args[i + 1] : args[i].substr(name.size() + 1);
-    args.erase(args.begin() + static_cast<std::ptrdiff_t>(i),
-               args.begin() + static_cast<std::ptrdiff_t>(i + (whole ? 2 : 1)));
-  }
+  const std::vector<std::string_view> words(args.begin(), args.end());
+  std::vector<OptionSpan> found = find_options(words, name, ValueRule::AnyWord);
+  std::erase_if(found, [](const OptionSpan& option) { return !option.has_value(); });
+  std::string value(found.empty() ? std::string_view() : found.back().value);
+  erase_options(args, found);
   return value;
 }
 

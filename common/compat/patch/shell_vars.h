@@ -1,9 +1,8 @@
 // Replaces NAME=value assignments in the text of a shell script. Pure; linear time.
 //
 // An assignment is replaced only where a shell would see one: at the beginning of a command (also
-// before a program: `A=1 B=2 program`), and after export, readonly, declare, local and typeset. The
-// scanner understands quotes, continued lines, here-documents and comments. Text inside $(...),
-// `...` and strings is not changed.
+// before a program: `A=1 B=2 program`), and after export, readonly, declare, local and typeset
+// (ShellLexer). Text inside $(...), `...` and strings is not changed.
 #pragma once
 
 #include <map>

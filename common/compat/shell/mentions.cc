@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "common/compat/shell/shell_words.h"
+#include "common/text/shell_lexer.h"
 
 namespace muster::launcher {
 namespace {

@@ -41,12 +41,15 @@ TEST(ShellWords, WhatIsNeverClosedTakesTheRest) {
   EXPECT_EQ(shown("a\\"), "<1 a\\>;");
 }
 
-TEST(ShellWords, AssignmentsHaveANameAndAValue) {
-  EXPECT_EQ(shell_assignment("A=1").name, "A");
-  EXPECT_EQ(shell_assignment("A=1").value, "1");
-  EXPECT_EQ(shell_assignment("a_1+=\"x=y\"").value, "\"x=y\"");
-  for (const char* none : {"", "A", "1=2", "-A=1", "A-B=1", "=1", "$A=1"})
-    EXPECT_TRUE(shell_assignment(none).name.empty()) << none;
+TEST(ShellWords, ATestIsOneCommand) {
+  EXPECT_EQ(shown("[[ $a < 2 && (-n $b) ]] && c\nd"),
+            "<1 [[><1 $a><1 <><1 2><1 &&><1 (><1 -n><1 $b><1 )><1 ]]>;<1 c>;<2 d>;");
+}
+
+TEST(ShellWords, QuotesInsideOfAWordAreFollowed) {
+  EXPECT_EQ(shown("A=$'it\\'s' b"), "<1 A=$'it\\'s'><1 b>;");
+  EXPECT_EQ(shown("A=\"${x#'}'}\" b"), "<1 A=\"${x#'}'}\"><1 b>;");
+  EXPECT_EQ(shown("A=$(cat <<E\nit's )\nE\n) b"), "<1 A=$(cat <<E\nit's )\nE\n)><4 b>;");
 }
 
 }  // namespace

@@ -58,6 +58,8 @@ TEST(ShellVariables, AreReplacedWhereAShellAssignsThem) {
       {"env A=1 program\nA=2\n", {{"A", "0"}}, "env A=1 program\nA=0\n"},
       {"A=1\n", {{"A", "${B} `c` $(d)"}}, "A='${B} `c` $(d)'\n"},
       {"L=(1 2 3)\nA=4\n", {{"A", "0"}}, "L=(1 2 3)\nA=0\n"},
+      {"L+=(1 2) A=4 x\n", {{"A", "0"}}, "L+=(1 2) A=0 x\n"},
+      {"2>log A=4 x\n", {{"A", "0"}}, "2>log A=0 x\n"},
   };
   for (const Row& row : rows)
     EXPECT_EQ(replaced(row.script, row.values), row.becomes) << row.script;

@@ -84,7 +84,7 @@ TEST(LaunchText, OneSourceIsNotShown) {
   v1::RankLaunch launch = answer().launch();
   for (std::string& source : *launch.mutable_argv_sources()) source = "launch.run[7]";
   EXPECT_EQ(launch_text(launch, Style()).find("# launch.run"), std::string::npos);
-  launch.clear_argv_sources();  // from a controller of an earlier release
+  launch.clear_argv_sources();  // no word's source is known
   EXPECT_TRUE(launch_text(launch, Style())
                   .ends_with("# engine x\n/usr/bin/python3 -u a.py --lr '1 e' --save\n"));
 }
