@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "common/engine/model/engine.h"
-#include "common/spec/key_type.h"
-#include "common/spec/values.h"
+#include "common/spec/keys/key_type.h"
+#include "common/spec/keys/values.h"
 #include "common/text/words.h"
 
 namespace muster::spec {

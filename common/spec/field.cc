@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/assert.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::spec {
 namespace {
@@ -88,10 +89,8 @@ void Field::set_word(std::string_view word) {
 
 void Field::set_duration(Duration value) {
   Message& message = owner();
-  auto& to = static_cast<google::protobuf::Duration&>(
-      *message.GetReflection()->MutableMessage(&message, field_));
-  to.set_seconds(value / std::chrono::seconds(1));
-  to.set_nanos(static_cast<std::int32_t>((value % std::chrono::seconds(1)).count()));
+  static_cast<google::protobuf::Duration&>(
+      *message.GetReflection()->MutableMessage(&message, field_)) = to_proto(value);
 }
 
 void Field::set_message() {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "common/spec/key_type.h"
+#include "common/spec/keys/key_type.h"
+#include "common/spec/keys/values.h"
 #include "common/spec/read_spec.h"
-#include "common/spec/values.h"
 #include "common/text/words.h"
 
 namespace muster::spec {

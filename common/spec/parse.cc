@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "common/base/controls.h"
+#include "common/spec/keys/values.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/stages.h"
-#include "common/spec/values.h"
 
 namespace muster::spec {
 namespace {

@@ -39,8 +39,8 @@ struct ParseOptions {
 };
 struct Parsed {
   v1::JobSpec spec;  // valid only if problems is empty; of a chain only its name
-  // The stages of a chain (spec.stage). Each comes after the stages that it names, otherwise in the
-  // order of the text.
+  // The stages of a chain (spec.stage), numbered in this order. Each comes after the stages that it
+  // names, otherwise in the order of the text.
   std::vector<v1::JobSpec> stages;
   std::vector<Problem> problems;  // sorted by position
 };

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "common/spec/field.h"
-#include "common/spec/key_type.h"
-#include "common/spec/values.h"
+#include "common/spec/keys/key_type.h"
+#include "common/spec/keys/values.h"
 #include "common/text/words.h"
 
 namespace muster::spec {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/spec/key_table.h"
+#include "common/spec/keys/key_table.h"
 #include "common/spec/yaml_tree.h"
 
 namespace muster::spec {

@@ -1,12 +1,11 @@
 #include "common/spec/schema.h"
 
-#include <fmt/format.h>
+#include "common/spec/yaml_tree.h"
 
 namespace muster::spec {
 namespace {
 
 constexpr const char* kDialect = "https://json-schema.org/draft/2020-12/schema";
-constexpr std::string_view kStage = "stages.NAME";
 
 Schema to_json(const Node& node) {
   switch (node.kind) {
@@ -35,7 +34,7 @@ Schema schema_of(const KeyRow& row) {
   if (row.type->null != NullMeans::Nothing && schema.is_object())
     schema = {{"anyOf", {std::move(schema), {{"type", "null"}}}}};
   Schema described = {{"description", row.help}};
-  if (!row.fallback.empty()) described["default"] = default_of(row);
+  if (!row.fallback.empty() && !row.type->words_only) described["default"] = default_of(row);
   if (schema.is_object()) described.update(schema);
   return described;
 }
@@ -45,9 +44,7 @@ Schema schema_of_stage() {
   Schema stage = schema_of_section("");
   stage["properties"].erase("name");
   stage["properties"].erase("stages");
-  for (const KeyRow* row : keys_below(kStage))
-    stage["properties"][std::string(leaf(row->key))] = {
-        {"description", row->help}, {"type", {"string", "number", "boolean", "array", "null"}}};
+  stage["properties"].update(schema_of_section("stages.NAME")["properties"]);
   return stage;
 }
 
@@ -66,10 +63,6 @@ std::string json_schema() {
   Schema schema = {{"$schema", kDialect}, {"title", "muster job spec"}};
   schema.update(schema_of_section(""));
   schema["required"] = {"name"};
-  schema["properties"]["stages"] = {
-      {"description", find_key("stages")->help},
-      {"type", {"object", "null"}},
-      {"additionalProperties", {{"anyOf", {{{"$ref", "#/$defs/stage"}}, {{"type", "null"}}}}}}};
   schema["$defs"] = {{"stage", schema_of_stage()}};
   return schema.dump(2) + "\n";
 }

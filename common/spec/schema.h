@@ -8,9 +8,12 @@
 #include <string>
 #include <string_view>
 
-#include "common/spec/key_type.h"
+#include "common/spec/keys/key_type.h"
 
 namespace muster::spec {
+
+// The place of a stage's schema in the whole schema.
+inline constexpr const char* kStageSchema = "#/$defs/stage";
 
 // The row's default as a value.
 Schema default_of(const KeyRow& row);

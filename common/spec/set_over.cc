@@ -1,6 +1,6 @@
 // Applies --set and --env to a complete spec; `muster resume` makes a new job from the result.
 #include "common/spec/field.h"
-#include "common/spec/key_type.h"
+#include "common/spec/keys/key_type.h"
 #include "common/spec/parse.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/yaml_tree.h"

@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "common/engine/model/engine.h"
-#include "common/spec/complete_stage.h"
-#include "common/spec/names.h"
+#include "common/spec/keys/names.h"
+#include "common/spec/keys/values.h"
 #include "common/spec/read_spec.h"
+#include "common/spec/rules/rules.h"
 #include "common/spec/stage_order.h"
 #include "common/spec/strings.h"
-#include "common/spec/values.h"
 #include "common/text/words.h"
 
 namespace muster::spec {
@@ -125,6 +125,7 @@ class ChainReader {
       if (!stages_[i].unread) read(i);
     }
     say_completed();
+    number();
   }
 
  private:
@@ -135,6 +136,14 @@ class ChainReader {
                                   .column = at.column,
                                   .key = std::move(key),
                                   .message = std::move(message)});
+  }
+  // The chain is numbered whole, whatever of it is done.
+  void number() {
+    const auto count = static_cast<std::uint32_t>(result_.stages.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      result_.stages[i].mutable_stage()->set_number(i + 1);
+      result_.stages[i].mutable_stage()->set_count(count);
+    }
   }
   static std::string key_of(const Stage& stage, std::string_view below) {
     return below.empty() ? fmt::format("stages.{}", shown(stage.name))
@@ -332,15 +341,11 @@ class ChainReader {
       if (is_stage_name(names_[before]))
         spec.mutable_schedule()->add_after("stage:" + names_[before]);
     creates(stage, spec);
+    if (stage.creates != nullptr) reader.place("stage.creates", *stage.creates);
     std::vector<Problem> completed = complete(spec);
     check_references(i, spec, completed);
     for (Problem& found : completed) {
-      if (reader.spoiled(found.key)) continue;
-      if (found.key == "stage.creates")
-        std::tie(found.line, found.column) = std::pair(stage.creates->line, stage.creates->column);
-      else
-        found = reader.placed(std::move(found));
-      stage.completed.push_back(std::move(found));
+      if (!reader.spoiled(found.key)) stage.completed.push_back(reader.placed(std::move(found)));
     }
     bytes_ += spec.ByteSizeLong();
     if (bytes_ > kChainBytesMax && !std::exchange(too_long_, true))

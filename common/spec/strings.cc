@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/base/controls.h"
-#include "common/spec/values.h"
+#include "common/spec/keys/values.h"
 
 namespace muster::spec {
 namespace {

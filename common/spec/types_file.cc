@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "common/compat/code_patch/builtin.h"
-#include "common/spec/complete_code.h"
 #include "common/spec/field.h"
-#include "common/spec/key_type.h"
+#include "common/spec/keys/key_type.h"
+#include "common/spec/keys/values.h"
 #include "common/spec/read_spec.h"
-#include "common/spec/values.h"
+#include "common/spec/rules/rules.h"
 
 namespace muster::spec {
 namespace {

@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "common/spec/field.h"
-#include "common/spec/key_type.h"
-#include "common/spec/names.h"
+#include "common/spec/keys/key_type.h"
+#include "common/spec/keys/names.h"
+#include "common/spec/keys/values.h"
 #include "common/spec/read_spec.h"
-#include "common/spec/values.h"
 #include "common/text/words.h"
 
 namespace muster::spec {

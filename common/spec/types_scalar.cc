@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <limits>
 
-#include "common/spec/complete_limits.h"
 #include "common/spec/field.h"
-#include "common/spec/key_type.h"
-#include "common/spec/names.h"
+#include "common/spec/keys/key_type.h"
+#include "common/spec/keys/names.h"
+#include "common/spec/keys/values.h"
 #include "common/spec/read_spec.h"
-#include "common/spec/values.h"
+#include "common/spec/rules/rules.h"
 
 namespace muster::spec {
 namespace {

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "common/spec/field.h"
-#include "common/spec/key_type.h"
+#include "common/spec/keys/key_type.h"
 #include "common/spec/read_spec.h"
 #include "common/spec/schema.h"
 
@@ -108,6 +108,9 @@ void read_stages(SpecReader& in, const Node& node, const KeyRow& row) {
   in.problem(node, key_of(row), fmt::format("must be a map ({})", row.accepted));
 }
 
+// stages.cc reads the keys that only a stage has.
+void read_of_stage(SpecReader&, const Node&, const KeyRow&) {}
+
 void read_later(SpecReader& in, const Node& node, const KeyRow& row) {
   const Tree fallback = read_tree(row.fallback, false);
   // `none` and null both mean "nothing".
@@ -145,6 +148,12 @@ Schema success_schema(const KeyRow& row) {
   section["minProperties"] = section["maxProperties"] = 1;
   return or_words(std::move(section), {"auto", "exit0", "last-step"});
 }
+Schema stages_schema(const KeyRow&) {
+  return {{"type", "object"},
+          {"additionalProperties", {{"anyOf", {{{"$ref", kStageSchema}}, {{"type", "null"}}}}}}};
+}
+Schema stage_after_schema(const KeyRow& row) { return kTexts.schema(row); }
+Schema stage_creates_schema(const KeyRow& row) { return kFullText.schema(row); }
 Schema as_texts(Schema value) {
   if (value.is_structured())
     for (auto& part : value) part = as_texts(part);
@@ -181,7 +190,11 @@ const KeyType kProfile = {
     .read = read_profile, .schema = profile_schema, .null = Absent, .map_adds = true};
 const KeyType kSuccess = {.read = read_success, .schema = success_schema, .map_adds = true};
 const KeyType kStages = {
-    .read = read_stages, .schema = later_schema, .null = Absent, .has_field = false};
+    .read = read_stages, .schema = stages_schema, .null = Absent, .has_field = false};
+const KeyType kStageAfter = {
+    .read = read_of_stage, .schema = stage_after_schema, .has_field = false, .words_only = true};
+const KeyType kStageCreates = {
+    .read = read_of_stage, .schema = stage_creates_schema, .null = Absent, .has_field = false};
 const KeyType kLater = {.read = read_later, .schema = later_schema, .has_field = false};
 
 }  // namespace muster::spec

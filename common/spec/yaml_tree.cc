@@ -9,7 +9,7 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "common/spec/values.h"
+#include "common/spec/keys/values.h"
 
 namespace muster::spec {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "common/base/controls.h"
 #include "common/engine/model/engine.h"
-#include "common/spec/names.h"
+#include "common/spec/keys/names.h"
+#include "common/spec/keys/values.h"
 #include "common/spec/parse.h"
-#include "common/spec/values.h"
 #include "common/text/words.h"
 #include "controller/api/unknown_fields.h"
 #include "controller/launch/bounds.h"

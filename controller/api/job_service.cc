@@ -1,12 +1,12 @@
 #include "controller/api/job_service.h"
 
-#include <google/protobuf/util/time_util.h>
-
 #include <algorithm>
 
 #include "common/engine/model/engine.h"
+#include "common/proto/proto_time.h"
+#include "common/spec/keys/names.h"
+#include "common/spec/keys/values.h"
 #include "common/spec/parse.h"
-#include "common/spec/values.h"
 #include "controller/api/archive_read.h"
 #include "controller/api/attempt_launch.h"
 #include "controller/api/bounded.h"
@@ -49,10 +49,27 @@ Result<Submission> read_submission(const v1::SubmitJobRequest& request) {
   return submission;
 }
 
-std::string what_is(const Submission& submission) {
-  const v1::JobSpec& first = submission.jobs.front().spec;
-  return first.has_stage() ? "chain '" + first.stage().chain_name() + "'"
-                           : "job '" + first.name() + "'";
+// A name for messages. Nothing has checked the request yet.
+std::string what_is(const v1::SubmitJobRequest& request) {
+  const v1::JobSpec& first = request.stages().empty() ? request.spec() : request.stages(0);
+  const std::string& name = first.has_stage() ? first.stage().chain_name() : first.name();
+  if (!spec::is_job_name(name)) return "a job";
+  return (first.has_stage() ? "chain '" : "job '") + name + "'";
+}
+
+// Why the request is refused, whatever it submits. Reading a spec costs more than these checks.
+grpc::Status refusal(const Edge& edge, const v1::SubmitJobRequest& request) {
+  if (request.request_id().size() > kRequestIdMax)
+    return {grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " +
+                                                    std::to_string(request.request_id().size()) +
+                                                    " bytes, at most 128"};
+  if (const std::string shortage = edge.shortage ? edge.shortage() : std::string();
+      !shortage.empty())
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            "submitting " + what_is(request) + ": " + shortage +
+                ", new jobs are refused until there is room; running ones go on; submit it again "
+                "then"};
+  return grpc::Status::OK;
 }
 
 void fill_submitted(const View& view, const JobId& job, bool repeated,
@@ -88,6 +105,8 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
                                                 const v1::SubmitJobRequest* request,
                                                 v1::SubmitJobResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    if (const grpc::Status refused = refusal(edge_, *request); !refused.ok())
+      return reactor->Finish(refused);
     if (!request->has_yaml()) return start(read_submission(*request), request, response, reactor);
     edge_.work.post("yaml", [this, request, response, reactor] {
       const auto parsed = with_specs(*request);
@@ -100,20 +119,6 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
 void JobService::start(Result<Submission> submission, const v1::SubmitJobRequest* request,
                        v1::SubmitJobResponse* response, grpc::ServerUnaryReactor* reactor) {
   if (!submission) return reactor->Finish(rpc::to_status(submission.error()));
-  const std::string what = what_is(*submission);
-  if (request->request_id().size() > kRequestIdMax) {
-    return reactor->Finish(
-        {grpc::StatusCode::INVALID_ARGUMENT, "submitting a job: request_id has " +
-                                                 std::to_string(request->request_id().size()) +
-                                                 " bytes, at most 128"});
-  }
-  if (const std::string shortage = edge_.shortage ? edge_.shortage() : std::string();
-      !shortage.empty()) {
-    return reactor->Finish(
-        {grpc::StatusCode::RESOURCE_EXHAUSTED, "submitting " + what + ": " + shortage +
-                                                   ", new jobs are refused until there is room; "
-                                                   "running ones go on; submit it again then"});
-  }
   const WallTime now = edge_.shell.now().wall;
   for (std::size_t i = 0; i < submission->jobs.size(); ++i)
     submission->ids.push_back(ids_.next(now));
@@ -126,8 +131,8 @@ void JobService::start(Result<Submission> submission, const v1::SubmitJobRequest
                         submission = *std::move(submission)](const View& view) mutable {
         // The same request id gives the same job, whatever happened to the jobs that it names.
         const RequestId id(request->request_id());
-        if (const auto known = view.ledger.request_ids.find(id);
-            !id.empty() && known != view.ledger.request_ids.end()) {
+        if (const auto known = view.ledger.indexes.request_ids.find(id);
+            !id.empty() && known != view.ledger.indexes.request_ids.end()) {
           fill_submitted(view, known->second, true, *response);
           return reactor->Finish(grpc::Status::OK);
         }
@@ -355,7 +360,7 @@ grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* co
         if (!points) return reactor->Finish(rpc::to_status(points.error()));
         for (const logs::SeriesPoint& point : *points) {
           v1::SeriesPoint& one = *response->add_points();
-          *one.mutable_at() = to_v1(point.at);
+          *one.mutable_at() = to_proto(point.at);
           one.set_attempt(point.attempt.value);
           one.set_step(point.step);
           if (point.has_loss) one.set_loss(point.loss);

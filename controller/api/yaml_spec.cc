@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "common/spec/values.h"
+#include "common/spec/keys/values.h"
 #include "controller/api/unknown_fields.h"
 
 namespace muster::controller {
@@ -52,14 +52,6 @@ Result<void> check_bounds(const v1::YamlSpec& given) {
   return {};
 }
 
-// The chain is numbered whole, whatever of it is done.
-void number(std::vector<v1::JobSpec>& stages) {
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    stages[i].mutable_stage()->set_number(static_cast<std::uint32_t>(i + 1));
-    stages[i].mutable_stage()->set_count(static_cast<std::uint32_t>(stages.size()));
-  }
-}
-
 }  // namespace
 
 Result<spec::Parsed> parse_yaml_spec(const v1::YamlSpec& given) {
@@ -90,7 +82,6 @@ Result<spec::Parsed> parse_yaml_spec(const v1::YamlSpec& given) {
   auto parsed = spec::parse_yaml(given.text(), options);
   if (!parsed.problems.empty())
     return fail(ErrorCode::InvalidArgument, spec::format(parsed.problems, kFileName));
-  number(parsed.stages);
   return parsed;
 }
 

@@ -79,6 +79,18 @@ class SchemaTest(unittest.TestCase):
         self.assertEqual(launch["per"]["enum"], ["rank", "node", "once"])
         self.assertEqual(self.schema["properties"]["labels"]["default"], {})
         self.assertEqual(self.schema["properties"]["description"]["default"], "")
+        self.assertEqual(self.schema["properties"]["stages"]["default"], {})
+
+    def test_knows_the_keys_of_a_stage(self):
+        def faults(stages):
+            return self.faults({"name": "c", "stages": stages})
+
+        sound = {"a": None, "b": {"after": [], "creates": None}, "c": {"after": "a", "creates": "x"}}
+        self.assertEqual(faults(sound), [])
+        self.assertEqual(faults(None), [])
+        for wrong in ({"after": None}, {"creates": ""}, {"name": "x"}, {"stages": {}}, 7):
+            with self.subTest(wrong):
+                self.assertNotEqual(faults({"a": wrong}), [])
 
     def test_takes_every_sample(self):
         paths = glob.glob(f"{ROOT}/deploy/samples/**/*.yaml", recursive=True)

@@ -56,6 +56,32 @@ TEST_F(Services, RefusalsSayWhy) {
   EXPECT_EQ(stub_->GetJob(context().get(), get, &got).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(Services, ASubmissionMayBeRefusedBeforeItsTextIsRead) {
+  v1::SubmitJobResponse response;
+  v1::SubmitJobRequest request;
+  request.mutable_yaml()->set_text("name: [");
+  const grpc::Status unread = stub_->SubmitJob(context().get(), request, &response);
+  EXPECT_EQ(unread.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(unread.error_message().find("job.yaml:"), std::string::npos) << unread.error_message();
+  request.set_request_id(std::string(129, 'r'));
+  const grpc::Status long_id = stub_->SubmitJob(context().get(), request, &response);
+  EXPECT_EQ(long_id.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(long_id.error_message(), "submitting a job: request_id has 129 bytes, at most 128");
+  request.clear_request_id();
+  low_on_space_ = true;
+  const auto refused = [&] {
+    const grpc::Status status = stub_->SubmitJob(context().get(), request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    return status.error_message().substr(0, status.error_message().find(','));
+  };
+  EXPECT_EQ(refused(), "submitting a job: the controller's disk is nearly full");
+  request.clear_yaml();
+  *request.mutable_spec() = spec("one");
+  EXPECT_EQ(refused(), "submitting job 'one': the controller's disk is nearly full");
+  *request.mutable_spec() = spec("Not A Name");
+  EXPECT_EQ(refused(), "submitting a job: the controller's disk is nearly full");
+}
+
 TEST_F(Services, PagesAreNewestFirstAndMeetAtTheirTokens) {
   std::vector<std::string> ids;
   for (int i = 0; i < 7; ++i) ids.insert(ids.begin(), submitted("job" + std::to_string(i)));

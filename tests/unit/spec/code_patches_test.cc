@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "common/spec/complete_code.h"
+#include "common/spec/rules/rules.h"
 #include "common/spec/parse.h"
 
 namespace muster::spec {

@@ -57,7 +57,7 @@ TEST(Defaults, SuccessOfATrainingIsItsLastStep) {
     return spec_from("name: x\n" + std::string(rest)).success().means_case();
   };
   using enum v1::SuccessSpec::MeansCase;
-  for (const char* engine : {"megatron", "mindspeed-mm", "torch", "command"}) {
+  for (const char* engine : {"megatron", "mindspeed-mm", "torch", "deepspeed", "command"}) {
     const auto of_training = engine[0] == 'm' ? kLastStep : kExit0;
     const std::string head = std::string("engine: ") + engine + "\nlaunch: {run: [python, a.py]}\n";
     EXPECT_EQ(means(head), of_training) << engine;

@@ -59,8 +59,11 @@ void check_plan(const v1::JobSpec& spec, const std::vector<v1::JobSpec>& stages,
                                 .out_dir = "/o",
                                 .save_dir = "/o/s"};
   if (spec.has_start()) request.start_dir = "/o/start";
-  request.nodes = {
-      {.name = "n", .address = "10.0.0.1", .devices = {0, 1}, .first_rank = 0, .rank_count = 2}};
+  request.nodes = {{.node = NodeName("n"),
+                    .address = "10.0.0.1",
+                    .devices = {0, 1},
+                    .first_rank = RankNo(0),
+                    .rank_count = 2}};
   const auto plan = engine::plan_launch(request);
   EXPECT_TRUE(plan.has_value()) << text << (plan ? "" : plan.error().message);
 }

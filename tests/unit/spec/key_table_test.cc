@@ -11,7 +11,7 @@
 
 #include "common/spec/explain.h"
 #include "common/spec/field.h"
-#include "common/spec/key_type.h"
+#include "common/spec/keys/key_type.h"
 #include "common/spec/read_spec.h"
 #include "common/text/words.h"
 #include "tests/support/checkout.h"
@@ -163,6 +163,7 @@ TEST(KeyTable, KnowsEveryKeyOfTheDesign) {
                           "checks",
                           "recovery.max_restarts",
                           "recovery.window",
+                          "recovery.backoff",
                           "recovery.hang_timeout",
                           "recovery.orphan_grace",
                           "recovery.avoid_failed_node",
@@ -334,8 +335,9 @@ int read_examples(const std::string& page) {
 TEST(Docs, ExamplesOfJobSpecAreSound) { EXPECT_GE(read_examples("job-spec.md"), 8); }
 
 TEST(Docs, ExamplesOfTheEnginesAreSound) {
-  for (const char* page : {"engines/mindformers.md", "engines/megatron.md",
-                           "engines/mindspeed-mm.md", "engines/torch.md", "engines/command.md"})
+  for (const char* page :
+       {"engines/mindformers.md", "engines/megatron.md", "engines/mindspeed-mm.md",
+        "engines/torch.md", "engines/deepspeed.md", "engines/command.md"})
     EXPECT_GE(read_examples(page), 1) << page;
 }
 

@@ -47,6 +47,7 @@ TEST(Parse, FillsEveryDefaultIn) {
   EXPECT_EQ(spec.recovery().window().seconds(), 86400);
   EXPECT_EQ(spec.recovery().orphan_grace().seconds(), 1800);
   EXPECT_EQ(spec.recovery().stop_grace().seconds(), 10);
+  EXPECT_FALSE(spec.recovery().has_backoff());
   EXPECT_EQ(spec.output_dir(), "");
 }
 
@@ -211,6 +212,17 @@ TEST(Parse, OverridesWin) {
   EXPECT_EQ(spec.runtime().env().at("A"), "b: [c");
 }
 
+// A zero is left out: the bytes of a spec stay the same, and so does its hash.
+TEST(Parse, ABackoffIsADurationAndZeroIsNone) {
+  const v1::JobSpec spec = sound(minimal("recovery: {backoff: 1m30s}"));
+  EXPECT_EQ(spec.recovery().backoff().seconds(), 90);
+  for (const char* zero : {"0", "0s", "0m"}) {
+    const v1::JobSpec none = sound(minimal(std::string("recovery: {backoff: ") + zero + "}"));
+    EXPECT_FALSE(none.recovery().has_backoff()) << zero;
+    EXPECT_EQ(spec_hash(none), spec_hash(sound(minimal()))) << zero;
+  }
+}
+
 TEST(Parse, TheSampleIsSound) {
   std::ifstream file(test::checkout("deploy/samples/tiny-gpt/job.yaml"));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -222,6 +234,7 @@ TEST(Parse, TheSampleIsSound) {
 TEST(Complete, ChangesNothingInACompleteSpec) {
   for (const std::string& text :
        {minimal(), minimal("resources: {devices: [1,2]}\nsuccess: {file: done}"),
+        minimal("recovery: {backoff: 1m30s}"),
         minimal("recovery: {stop_grace: 0, max_restarts: 0}\nresume: none\nruntime: {limits: "
                 "{nofile: null}}")}) {
     const v1::JobSpec spec = sound(text);
@@ -301,13 +314,16 @@ TEST(Complete, ChecksWhatComesOverTheApi) {
             "${out} unless absolute)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_checkpoint()->set_layout("zarr"); }),
             "checkpoint.layout: looking for checkpoints: layout 'zarr' is not known (mindformers | "
-            "megatron | mindspeed-mm | torch | command | none)\n");
+            "megatron | mindspeed-mm | torch | deepspeed | command | none)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_observe()->set_grammar("x"); }),
             "observe.progress: reading progress: grammar 'x' is not known (auto | mindformers | "
-            "megatron | mindspeed-mm | custom | none)\n");
+            "megatron | mindspeed-mm | deepspeed | custom | none)\n");
   EXPECT_EQ(
       problem([](v1::JobSpec& s) { s.mutable_recovery()->mutable_stop_grace()->set_seconds(-1); }),
       "recovery.stop_grace: is out of range (a duration, 0..1h)\n");
+  EXPECT_EQ(
+      problem([](v1::JobSpec& s) { s.mutable_recovery()->mutable_backoff()->set_seconds(-1); }),
+      "recovery.backoff: is out of range (a duration, 0..24h)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->mutable_window()->set_nanos(-5); }),
             "recovery.window: is out of range (a duration, 1s..365d)\n");
   EXPECT_EQ(problem([](v1::JobSpec& s) { s.mutable_recovery()->set_max_restarts(4'000'000'000); }),
@@ -431,8 +447,11 @@ TEST(Complete, WhatPassesCanBePlanned) {
                                   .resume_dir = "/o/r",
                                   .resume_step = 5};
     for (std::uint32_t i = 0; i < nodes; ++i)
-      request.nodes.push_back(
-          {.name = "n", .address = "a", .devices = {0, 1}, .first_rank = 2 * i, .rank_count = 2});
+      request.nodes.push_back({.node = NodeName("n"),
+                               .address = "a",
+                               .devices = {0, 1},
+                               .first_rank = RankNo(2 * i),
+                               .rank_count = 2});
     const auto plan = engine::plan_launch(request);
     ASSERT_TRUE(plan) << plan.error().message;
     EXPECT_EQ(plan->ranks.back().argv.back(), std::to_string(2 * nodes - 1));

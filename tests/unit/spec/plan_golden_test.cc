@@ -57,16 +57,16 @@ Golden read_golden(const std::string& path) {
 }
 
 // Nodes as in the vendor's sample tables: 10.20.0.11, .12 with cards 192.1.11.10, 192.2.11.17 ...
-engine::NodeSlot slot(std::size_t index, const std::string& kind, const std::string& devices) {
+engine::PlacedNode slot(std::size_t index, const std::string& kind, const std::string& devices) {
   const auto dash = devices.find('-');
   const unsigned first = static_cast<unsigned>(std::stoul(devices)),
                  last = dash == std::string::npos
                             ? first
                             : static_cast<unsigned>(std::stoul(devices.substr(dash + 1)));
-  engine::NodeSlot node{.name = fmt::format("n{}", index + 1),
-                        .address = fmt::format("10.20.0.{}", 11 + index),
-                        .device_type = kind,
-                        .interface = "eth2"};
+  engine::PlacedNode node{.node = NodeName(fmt::format("n{}", index + 1)),
+                          .address = fmt::format("10.20.0.{}", 11 + index),
+                          .device_type = kind,
+                          .interface = "eth2"};
   if (kind == "ascend") node.device_model = "910B3";
   for (unsigned device = first; device <= last; ++device) {
     node.devices.push_back(device);
@@ -90,8 +90,8 @@ engine::LaunchRequest place(const v1::JobSpec& spec, const std::string& placed) 
       words >> step;
       break;
     }
-    engine::NodeSlot node = slot(request.nodes.size(), kind, word);
-    node.first_rank = ranks;
+    engine::PlacedNode node = slot(request.nodes.size(), kind, word);
+    node.first_rank = RankNo(ranks);
     node.rank_count = static_cast<std::uint32_t>(node.devices.size());
     ranks += node.rank_count;
     request.nodes.push_back(std::move(node));
@@ -226,7 +226,8 @@ TEST_P(PlanGolden, IsWhatIsPlanned) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, PlanGolden,
-                         testing::Values("mindformers", "megatron", "mindspeed-mm", "torch"),
+                         testing::Values("mindformers", "megatron", "mindspeed-mm", "torch",
+                                         "deepspeed"),
                          [](const auto& one) {
                            return one.param == std::string("mindspeed-mm")
                                       ? std::string("mindspeed_mm")

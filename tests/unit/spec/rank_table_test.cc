@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "common/spec/complete_table.h"
+#include "common/spec/keys/key_table.h"
 #include "common/spec/parse.h"
 
 namespace muster::spec {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/spec/key_type.h"
+#include "common/spec/keys/key_type.h"
 #include "common/spec/parse.h"
 
 namespace muster::spec {
@@ -181,6 +181,7 @@ const std::vector<Sample>& samples() {
       {"success.rank_file", "'_DONE_${rank}'"},
       {"recovery.max_restarts", "3"},
       {"recovery.window", "1h"},
+      {"recovery.backoff", "30s"},
       {"recovery.orphan_grace", "1m"},
       {"recovery.stop_grace", "1s"},
       {"schedule.after", "[a]"},

@@ -5,6 +5,7 @@
 
 #include "common/spec/explain.h"
 #include "common/spec/parse.h"
+#include "common/spec/schema.h"
 #include "common/spec/stage_order.h"
 
 namespace muster::spec {
@@ -77,6 +78,10 @@ TEST(Stages, ComeBehindThoseThatTheyName) {
                                     "  alone: {after: [], schedule: {after: other}}\n"
                                     "  end: {after: alone, schedule: {after: third}}\n");
   EXPECT_THAT(names_of(parsed), ElementsAre("c.a", "c.b", "c.last", "c.alone", "c.end"));
+  for (std::uint32_t i = 0; i < parsed.stages.size(); ++i) {
+    EXPECT_EQ(parsed.stages[i].stage().number(), i + 1) << "in the order in which they run";
+    EXPECT_EQ(parsed.stages[i].stage().count(), 5u);
+  }
   EXPECT_THAT(after_of(parsed.stages[0]), ElementsAre("earlier"));
   EXPECT_THAT(after_of(parsed.stages[1]), ElementsAre("stage:a"));
   EXPECT_THAT(after_of(parsed.stages[2]), ElementsAre("stage:b", "stage:a"));
@@ -184,6 +189,22 @@ TEST(StageOrder, KeepsTheOrderOfTheSpecAsFarAsItCan) {
   const auto before = stages_before({{}, {0}, {1}, {}}, {0, 1, 2, 3});
   EXPECT_THAT(before[2], ElementsAre(0u, 1u));
   EXPECT_THAT(before[3], IsEmpty());
+}
+
+// A stage has the keys of the top level but two, and two of its own, whose default may be words.
+TEST(StageSchema, IsThatOfTheTopLevelAndTwoKeys) {
+  const Schema schema = Schema::parse(json_schema());
+  const Schema& chain = schema["properties"]["stages"]["anyOf"][0]["additionalProperties"];
+  EXPECT_EQ(chain["anyOf"][0]["$ref"], "#/$defs/stage");
+  const Schema& keys = schema["$defs"]["stage"]["properties"];
+  EXPECT_EQ(keys.size(), schema["properties"].size());
+  EXPECT_FALSE(keys.contains("name"));
+  EXPECT_FALSE(keys.contains("stages"));
+  EXPECT_EQ(keys["launch"], schema["properties"]["launch"]);
+  EXPECT_FALSE(keys["after"].contains("default"));
+  EXPECT_EQ(keys["after"]["anyOf"][1]["type"], "array");
+  EXPECT_TRUE(keys["creates"].at("default").is_null());
+  EXPECT_EQ(keys["creates"]["anyOf"][1]["type"], "null");
 }
 
 TEST(Explain, KnowsWhatStandsBelowAStage) {

@@ -2,8 +2,8 @@
 
 #include <random>
 
+#include "common/spec/keys/values.h"
 #include "common/spec/strings.h"
-#include "common/spec/values.h"
 #include "common/text/words.h"
 
 namespace muster::spec {

@@ -1,4 +1,4 @@
-// Checks names in a spec: of a job, a stage, an input, a variable. Pure.
+// Checks names in a spec: of a job, a stage, an input, a variable, a node. Pure.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +15,7 @@ std::string job_name_problem(std::string_view text);
 bool is_stage_name(std::string_view text);
 bool is_input_name(std::string_view text);
 bool is_variable_name(std::string_view text);
+bool is_node_name(std::string_view text);
 // True if the text can be a job's name, a whole id, or the beginning of one, which all have the
 // same characters. "@last" is accepted, too.
 bool may_be_job(std::string_view text);

@@ -11,12 +11,12 @@
 #include <string>
 #include <string_view>
 
-#include "common/spec/key_table.h"
-#include "common/spec/yaml_tree.h"
+#include "common/spec/keys/key_table.h"
 
 namespace muster::spec {
 
-class SpecReader;
+class SpecReader;  // read_spec.h
+struct Node;       // yaml_tree.h
 using Schema = nlohmann::ordered_json;
 
 // What YAML's null means.
@@ -32,7 +32,8 @@ struct KeyType {
   NullMeans null = NullMeans::Nothing;
   // With --set, a map adds to what a spec has. Everything else replaces it.
   bool map_adds = false;
-  bool has_field = true;  // a section has none
+  bool has_field = true;    // a section has none
+  bool words_only = false;  // KeyRow::fallback is words for people, and no value
 };
 
 // For the types.
@@ -78,7 +79,8 @@ extern const KeyType kFile;         // at most KeyRow::most bytes
 extern const KeyType kCodePatches;  // a list of them
 // --- a section, or a word or value for all of it: types_section.cc -------------------------------
 extern const KeyType kSection, kStart, kSetup, kResume, kProfile, kProgress, kSuccess;
-extern const KeyType kStages;  // stages.cc reads chains
-extern const KeyType kLater;   // not in this release: only the default is taken
+extern const KeyType kStages;  // stages.cc reads chains, and these two
+extern const KeyType kStageAfter, kStageCreates;
+extern const KeyType kLater;  // not in this release: only the default is taken
 
 }  // namespace muster::spec

@@ -1,11 +1,11 @@
-#include "common/spec/names.h"
+#include "common/spec/keys/names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "common/spec/key_table.h"
-#include "common/spec/values.h"
+#include "common/spec/keys/key_table.h"
+#include "common/spec/keys/values.h"
 
 namespace muster::spec {
 namespace {
@@ -60,6 +60,12 @@ bool is_variable_name(std::string_view text) {
   };
   return !text.empty() && text.size() <= 256 && first(text.front()) &&
          std::ranges::all_of(text, [&](char c) { return first(c) || (c >= '0' && c <= '9'); });
+}
+
+bool is_node_name(std::string_view text) {
+  return !text.empty() && text.size() <= 63 && letter_or_digit(text.front()) &&
+         std::ranges::all_of(
+             text, [](char c) { return letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 bool may_be_job(std::string_view text) {

@@ -1,4 +1,4 @@
-#include "common/spec/values.h"
+#include "common/spec/keys/values.h"
 
 #include <fmt/format.h>
 

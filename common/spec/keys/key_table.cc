@@ -1,4 +1,4 @@
-#include "common/spec/key_table.h"
+#include "common/spec/keys/key_table.h"
 
 #include <algorithm>
 #include <array>
@@ -6,9 +6,7 @@
 #include <string>
 
 #include "common/engine/model/observing.h"
-#include "common/spec/complete_limits.h"
-#include "common/spec/complete_table.h"
-#include "common/spec/key_type.h"
+#include "common/spec/keys/key_type.h"
 
 namespace muster::spec {
 namespace {
@@ -22,7 +20,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"description", &kText, "\"\"", "text, at most 1024 bytes", "", "a sentence for people", "comment"},
     {"labels", &kTextMap, "{}", "NAME: text, at most 64", "", "for people and filters; muster reads nothing into them", "tags annotations"},
     {"compat", &kChoiceOrNull, "none", "none | modelarts", "", "modelarts: the variables (MA_*, VC_*) and the rank table that scripts written for that platform look for"},
-    {"engine", &kChoice, "", "mindformers | megatron | mindspeed-mm | torch | command", "", "what is run: decides the variables, how progress is read and what a whole checkpoint is", "framework backend"},
+    {"engine", &kChoice, "", "mindformers | megatron | mindspeed-mm | torch | deepspeed | command", "", "what is run: decides the variables, how progress is read and what a whole checkpoint is", "framework backend"},
 
     {"code", &kSection, "", "", "", "the program's files"},
     {"code.from", &kCodeFrom, ".", "a directory", "", "directory of the code, relative to the spec's; used in place, so every node must have it", "code_dir source src workspace repo", "code.at"},
@@ -86,7 +84,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"checkpoint", &kSection, "", "", "", "where checkpoints go"},
     {"checkpoint.dir", &kOutPath, "auto", "auto | a path, below ${out} unless absolute", "", "below it each attempt has its own directory, ${save.dir}; auto: ${out}/checkpoints", "save_dir ckpt_dir output_checkpoint"},
     {"checkpoint.storage", &kChoice, "auto", "auto | shared | local", "", "auto, shared: every node sees the same files; local: each node has a disk of its own, and what another one has saved is fetched before a start (mindformers; of other layouts each node goes on from what its own disk has)"},
-    {"checkpoint.layout", &kChoice, "auto", "auto | none | mindformers | megatron | mindspeed-mm | torch | command", "", "whose checkpoints lie in ${save.dir}; auto: the engine's; torch, command: those of Megatron-LM, where there are any; none: they are not looked for"},
+    {"checkpoint.layout", &kChoice, "auto", "auto | none | mindformers | megatron | mindspeed-mm | torch | deepspeed | command", "", "whose checkpoints lie in ${save.dir}; auto: the engine's; torch, command: those of Megatron-LM, where there are any; none: they are not looked for"},
     {"checkpoint.keep", &kLater, "engine", "", "", "how many are kept"},
     {"checkpoint.mirror", &kLater, "0", "", "", "copies on other nodes"},
 
@@ -110,7 +108,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"observe.profile.stop", &kNumberOrNull, "null", "1..4294967295 | null", "", "last step", "", "", 1, kUint32Most},
     {"observe.profile.ranks", &kRanks, "null", "list of ranks | null", "", "of these ranks alone; null: what the engine or its configuration has"},
     {"observe.dump", &kFile, "null", "a file, relative to the spec's directory | null", "", "mindformers: a configuration of MindSpore's dump of tensors (JSON), for MINDSPORE_DUMP_CONFIG", "", "", 0, engine::kDumpBytesMax},
-    {"observe.plog", &kSwitch, "auto", "auto | true | false", "", "a directory of each rank's own for CANN's process log (ASCEND_PROCESS_LOG_PATH), which is searched for why a rank failed; auto: with mindformers, megatron, mindspeed-mm and torch on Ascend devices"},
+    {"observe.plog", &kSwitch, "auto", "auto | true | false", "", "a directory of each rank's own for CANN's process log (ASCEND_PROCESS_LOG_PATH), which is searched for why a rank failed; auto: with mindformers, megatron, mindspeed-mm, torch and deepspeed on Ascend devices"},
     {"observe.progress", &kProgress, "auto", "auto | none | {step: RE, loss: RE, total: N or RE}", "", "step and loss from log lines; auto: Megatron's, else `step N/M loss X`", "", "observe.grammar observe.step observe.loss observe.total"},
     {"observe.progress.step", &kText, "null", "a regular expression (RE2) with one group, the step", "", "which lines report a step", "", "observe.step"},
     {"observe.progress.loss", &kTextOrNull, "null", "a regular expression (RE2) with one group, the loss", "", "the loss, on the same line", "", "observe.loss"},
@@ -126,6 +124,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"recovery", &kSection, "", "", "", "what happens after a failure"},
     {"recovery.max_restarts", &kNumber, "20", "0..100000", "", "how often the job may be started again within the window", "retries max_retries restarts max_attempts backoff_limit", "", 0, 100'000},
     {"recovery.window", &kDuration, "24h", "a duration, 1s..365d", "", "older restarts are no longer counted"},
+    {"recovery.backoff", &kDuration, "0s", "a duration, 0..24h", "", "how long the job waits after an attempt that counts as a restart, before its next one; doubles with each such attempt in a row that got no further, up to 10m; 0s: not at all", "restart_delay retry_delay retry_interval"},
     {"recovery.hang_timeout", &kLater, "auto", "", "", "how long without a step is a hang"},
     {"recovery.orphan_grace", &kDuration, "30m", "a duration, 5s..7d", "", "how long ranks run on without a controller, whose word comes once a second"},
     {"recovery.stop_grace", &kDuration, "10s", "a duration, 0..1h", "", "between SIGTERM and SIGKILL"},
@@ -141,8 +140,8 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"notify", &kLater, "[]", "", "", "whom to notify"},
     {"stages", &kStages, "{}", "NAME: {after: , creates: , any key but name and stages}, at most 32; NAME is a-z 0-9 _ -", "", "a chain of jobs in one spec: each stage is a job CHAIN.STAGE, and inherits the keys of the top level"},
     {"stages.NAME", &kSection, "", "", "", "a stage: its own keys over those of the top level, and"},
-    {"stages.NAME.after", &kStages, "the stage before it", "a stage | list of stages | []", "", "which stages must have succeeded before it; []: none, it starts at once"},
-    {"stages.NAME.creates", &kStages, "null", "a path, below ${out} unless absolute | null", "", "what it makes: its success, unless it has one of its own; where that is still there and nothing that it is made from has changed, a later run does not run it again"},
+    {"stages.NAME.after", &kStageAfter, "the stage before it", "a stage | list of stages | []", "", "which stages must have succeeded before it; []: none, it starts at once"},
+    {"stages.NAME.creates", &kStageCreates, "null", "a path, below ${out} unless absolute | null", "", "what it makes: its success, unless it has one of its own; where that is still there and nothing that it is made from has changed, a later run does not run it again"},
     // clang-format on
 });
 
@@ -168,8 +167,9 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"engine", "torchrun", "torch"},
     {"engine", "ddp", "torch"},
     {"engine", "fsdp", "torch"},
-    {"engine", "deepspeed", "torch"},
     {"engine", "accelerate", "torch"},
+    {"engine", "ds", "deepspeed"},
+    {"engine", "zero", "deepspeed"},
     {"engine", "bash", "command"},
     {"engine", "shell", "command"},
     {"engine", "script", "command"},

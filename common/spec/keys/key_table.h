@@ -31,6 +31,8 @@ struct KeyRow {
 };
 
 inline constexpr std::size_t kWordsMax = 65536;  // of one command line
+inline constexpr std::uint64_t kNofileMax = 1'048'576;
+inline constexpr std::size_t kRankTableBytesMax = 512U << 10U;
 
 std::span<const KeyRow> key_table();
 const KeyRow* find_key(std::string_view key);
