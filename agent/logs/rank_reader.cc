@@ -105,9 +105,11 @@ void RankReader::count_step(engine::StepLine step, Round& round) {
 // "8.54 samples/s/p" is the rate of one device, and a job has as many devices as ranks. A single
 // rank may be a launcher of many.
 void RankReader::take_rate(const engine::StepLine& rate, Round& round) {
-  if (last_line_.step < 0 || patterns_->world_size < 2 || rate.device_samples_per_second <= 0)
-    return;
-  last_line_.samples_per_second = rate.device_samples_per_second * patterns_->world_size;
+  const double of_devices =
+      patterns_->world_size < 2 ? 0 : rate.device_samples_per_second * patterns_->world_size;
+  const double samples = rate.samples_per_second > 0 ? rate.samples_per_second : of_devices;
+  if (last_line_.step < 0 || samples <= 0) return;
+  last_line_.samples_per_second = samples;
   round.steps.push_back(last_line_);
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/engine/ascend/modelarts.h"
 #include "common/engine/command/command.h"
+#include "common/engine/deepspeed/deepspeed.h"
 #include "common/engine/megatron/megatron.h"
 #include "common/engine/mindformers/mindformers.h"
 #include "common/engine/mindspeed_mm/mindspeed_mm.h"
@@ -21,7 +22,7 @@ constexpr std::array<std::string_view, 1> kMegatronPatches = {"node-local-index"
 }  // namespace
 
 std::span<const Engine> engine_table() {
-  static const std::array<Engine, 5> table = {{
+  static const std::array<Engine, 6> table = {{
       {.name = "mindformers",
        .summary = "MindFormers' run_mindformer.py on MindSpore: rank table or msrun's variables, a "
                   "working directory a rank, the output root an attempt",
@@ -119,6 +120,21 @@ std::span<const Engine> engine_table() {
        .torch_workers = true,
        .launch = launch_torch,
        .check = check_torch},
+      {.name = "deepspeed",
+       .summary = "DeepSpeed: torchrun's worker variables, and what DeepSpeed's launcher gives in "
+                  "addition to them; its own checkpoints and log lines",
+       .grammar = "deepspeed",
+       .log_lines = {deepspeed_heads},
+       .layout = "deepspeed",
+       .checkpoints = deepspeed_layout,
+       .lockstep = true,
+       .identity = deepspeed_identity(),
+       .hccl = true,
+       .torch_workers = true,
+       .launch = launch_deepspeed,
+       .check = check_deepspeed,
+       .check_size = check_deepspeed_size,
+       .is_whole = deepspeed_is_whole},
       {.name = "command",
        .summary = "any program: only the neutral MUSTER_* variables",
        .grammar = "auto",

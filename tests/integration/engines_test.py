@@ -92,7 +92,7 @@ class Trainers(unittest.TestCase):
         self.code = install(self.path("code"), {
             "pretrain_gpt.py": "megatron-core-0.12", "gpt_0_8.py": "megatron-core-0.8", "gpt_0_16.py": "megatron-core-0.16",
             "trainer.py": "mindspeed-mm-26.1-fsdp2", "run_mindformer.py": "mindformers-r0.6", "old.py": "mindformers-r0.3",
-            "new.py": "mindformers-r1.0", "newer.py": "mindformers-r1.5"})  # fmt: skip
+            "new.py": "mindformers-r1.0", "newer.py": "mindformers-r1.5", "train.py": "deepspeed"})  # fmt: skip
         self.save = self.path("save")
 
     def path(self, *names):
@@ -428,6 +428,86 @@ class Trainers(unittest.TestCase):
         torn = os.path.join(self.save, "iter_0000006", "mp_rank_00", "model_optim_rng.pt")
         os.truncate(torn, os.path.getsize(torn) // 2)
         self.gpt_says(1, "PytorchStreamReader failed reading zip archive", "--load", self.save)
+
+    # ---- DeepSpeed
+
+    def zero(self, *args, world=2, stage=2, env=None, ranks=None, batch=None, local_rank=None):
+        config = self.file("ds.json", json.dumps({"train_batch_size": batch or world, "steps_per_print": 1,
+                           "optimizer": {"type": "Adam", "params": {"lr": 0.001}}, "zero_optimization": {"stage": stage}}))  # fmt: skip
+        with socket.socket() as port:
+            port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            port.bind(("127.0.0.1", 0))
+            starts = []
+            for rank in ranks or range(world):
+                own = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "LOCAL_SIZE": world, "CROSS_RANK": 0, "CROSS_SIZE": 1,
+                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port.getsockname()[1], **(env or {})}  # fmt: skip
+                given = [f"--local_rank={rank}"] if local_rank is None else local_rank
+                words = [
+                    *given,
+                    "--deepspeed_config",
+                    config,
+                    "--steps",
+                    "6",
+                    "--save_interval",
+                    "3",
+                ]
+                starts.append(([*words, *args], own, self.root))
+            return self.run_all("train.py", starts)
+
+    def zero_says(self, code, words, *args, **more):
+        for status, out in self.zero(*args, **more):
+            self.assertEqual(status, code, out)
+            self.assertIn(words, out)
+
+    def test_deepspeed(self):
+        for stage in (0, 2, 3):
+            with self.subTest(stage):
+                save = self.path(f"zero-{stage}")
+                (code, out), _ = self.zero("--save_dir", save, stage=stage)
+                self.assertEqual(code, 0, out)
+                self.assertRegex(out, r"\[Rank 0\] step=6, skipped=0, lr=\[0.001\]")
+                files = {0: 1, 2: 3, 3: 4}[stage]
+                self.assertEqual(len(os.listdir(os.path.join(save, "global_step6"))), files)
+                self.file(f"zero-{stage}/latest", "global_step3")
+                (code, out), _ = self.zero("--load_dir", save, stage=stage)
+                self.assertEqual(code, 0, out)
+                self.assertEqual((" step=3, " in out, " step=4, " in out), (False, True), out)
+                # A tag of one step above the files of another one.
+                os.rename(os.path.join(save, "global_step3"), os.path.join(save, "global_step4"))
+                self.file(f"zero-{stage}/latest", "global_step4")
+                self.zero_says(3, "'latest' says global_step4", "--load_dir", save, stage=stage)
+        self.zero_says(0, "Unable to find latest file at", "--load_dir", self.path("nowhere"))
+        save = self.path("zero-2")
+        self.file("zero-2/latest", "global_step6")
+        self.zero_says(1, "used a DP world size of 2 but the current world size is 1", "--load_dir", save, world=1)  # fmt: skip
+        torn = os.path.join(save, "global_step6", "zero_pp_rank_1_mp_rank_00_optim_states.pt")
+        os.truncate(torn, os.path.getsize(torn) // 2)
+        self.assertIn(
+            "PytorchStreamReader failed reading zip archive",
+            self.zero("--load_dir", save)[1][1],
+        )
+
+    def test_arguments_of_deepspeed(self):
+        self.zero_says(
+            1, "AssertionError: Mismatch in local rank setting", local_rank=["--local_rank=7"], ranks=[0]
+        )  # fmt: skip
+        self.zero_says(3, "passes --local_rank to this program", local_rank=[], ranks=[0])
+        self.zero_says(2, "unrecognized arguments: --hostfile hosts", "--hostfile", "hosts", ranks=[0])  # fmt: skip
+        self.zero_says(1, "AssertionError: Check batch related parameters.", batch=3, ranks=[0])
+        self.zero_says(
+            1,
+            "ValueError: Expected a string path to an existing deepspeed config",
+            "--deepspeed_config",
+            "nowhere.json",
+            ranks=[0],
+        )
+        self.zero_says(3, "CROSS_RANK is not set (deepspeed)", env={"CROSS_RANK": ""}, ranks=[0])
+        self.zero_says(
+            3,
+            "'RANK == CROSS_RANK * LOCAL_SIZE + LOCAL_RANK' does not hold",
+            env={"RANK": 1},
+            ranks=[0],
+        )
 
     # ---- MindFormers
 

@@ -172,6 +172,8 @@ class Samples(unittest.TestCase):
         )
         cls.mm = code({"pretrain_vlm.py": "mindspeed-mm-2.2"}, {f"{name}.json": "{}\n" for name in
                       ("examples/qwen2.5vl/data_7b", "examples/qwen2.5vl/model_7b", "mindspeed_mm/tools/tools")})  # fmt: skip
+        cls.zero = code({"train.py": "deepspeed"}, {"ds_config.json": json.dumps({"train_batch_size": 16, "zero_optimization": {"stage": 2},
+                         "optimizer": {"type": "AdamW", "params": {"lr": 0.0001}}})})  # fmt: skip
         # Scripts that are the tree's own; the samples have them beside the spec.
         cls.in_script = {"torchrun": cls.scripted(code({"pretrain_gpt.py": "megatron-core-0.12"}), "examples"),
                          "msrun": cls.scripted(code({"run_mindformer.py": "mindformers-r1.0-script"}, {f"{LLAMA}.yaml": config}), "scripts"),
@@ -254,6 +256,13 @@ class Samples(unittest.TestCase):
         cls.begin("mindformers-pretrain/job", cls.r06)
         cls.begin("megatron-gpt/two-nodes", cls.megatron, SHORT, **ascend)
         cls.begin("megatron-gpt/one-node", cls.megatron, SHORT, **ascend)
+        cls.begin(
+            "deepspeed-zero/job",
+            cls.zero,
+            {"--steps": STEPS, "--save_interval": SAVED},
+            **ascend,
+            **{"launch.patch": "{ds_config.json: {steps_per_print: 3}}"},
+        )
         # Storage that r1.0 takes for shared.
         cls.begin(
             "mindformers-finetune/job",
@@ -393,6 +402,11 @@ class Samples(unittest.TestCase):
         )
         self.assertEqual(sorted(record.losses()), [*range(SAVED + 1, STEPS + 1)])
         self.assertLessEqual(record.losses().items(), old.losses().items())
+
+    def test_deepspeed_zero_job(self):
+        job, record = self.ended("deepspeed-zero/job", 16)
+        self.assertEqual(self.values(record, "--load_dir"), {""})
+        self.assertEqual(self.cluster.show(job)["progress"]["step"], STEPS)
 
     def test_mindformers_finetune_job(self):
         _, record = self.ended("mindformers-finetune/job", 16)

@@ -6,6 +6,7 @@
 //                 prints the same
 //   mindspeed-mm  megatron's, and the lines of the FSDP2 back end
 //   mindformers   MindFormers' MFLossMonitor and CheckpointMonitor, r0.3 to master
+//   deepspeed     DeepSpeed's steps, speed and checkpoints, v0.3 to v0.19
 //   auto          all of these, else the common "step N/M loss X"
 //   custom        the spec's own regular expressions (RE2: linear time for every line)
 //   none
@@ -67,7 +68,8 @@ bool nan_sign(const StepLine& line);
 enum class LineKind {
   Nothing,
   Step,
-  // belongs to the step line before it: device_samples_per_second, remaining_seconds
+  // belongs to the step line before it: samples_per_second, or device_samples_per_second, and
+  // remaining_seconds
   Rate,
   EpochEnd,       // or the end of a sink: covers, span_seconds, seconds, loss as an average
   Evaluation,     // step or epoch, and the loss on data that is not used for training

@@ -9,6 +9,7 @@
 //   mindformers   MindFormers (CheckpointMonitor):
 //                 checkpoint/rank_N/PREFIX_rank_N-EPOCH_STEP.ckpt|safetensors, and master's
 //                 iteration_%08d
+//   deepspeed     DeepSpeed (runtime/engine.py): latest, global_stepN
 //   none          finds nothing
 //
 // A checkpoint is whole if the engine's own marks show that it is finished, and if it is readable

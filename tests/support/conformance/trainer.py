@@ -21,10 +21,10 @@ import signal
 import sys
 import time
 
-from . import arguments, fsdp2, gang, megatron, mindformers, place
+from . import arguments, deepspeed, fsdp2, gang, megatron, mindformers, place
 from .fail import Ended
 
-_LOOPS = {"mindformers": mindformers, "megatron": megatron, "fsdp2": fsdp2}
+_LOOPS = {"mindformers": mindformers, "megatron": megatron, "fsdp2": fsdp2, "deepspeed": deepspeed}
 
 
 def release(name):

@@ -96,6 +96,18 @@ TEST_F(RankReaderTest, the_rate_belongs_to_the_step_before_it) {
   EXPECT_EQ(say(rate), Steps{}) << "of a step that this log does not have";
 }
 
+// DeepSpeed: samples a second of all ranks together, by a count of steps that begins anew with the
+// process.
+TEST_F(RankReaderTest, the_rate_of_all_ranks_belongs_to_the_step_before_it) {
+  begin("deepspeed", 1);
+  const std::string rate =
+      "epoch=0/micro_step=20/global_step=10, RunningAvgSamplesPerSec=61.5, "
+      "CurrSamplesPerSec=62.5, MemAllocated=1.2GB, MaxMemAllocated=3.4GB\n";
+  EXPECT_EQ(say(rate), Steps{}) << "of no step";
+  EXPECT_EQ(say("[Rank 0] step=110, skipped=0, lr=[0.0001], mom=[(0.9, 0.999)]\n" + rate),
+            (Steps{"110 covers 0", "110 covers 0 rate 62.5"}));
+}
+
 TEST_F(RankReaderTest, the_rate_of_one_rank_may_be_that_of_many_devices) {
   begin("mindformers", 1);
   const std::string step =
