@@ -62,7 +62,7 @@ struct AgentOptions {
   // kept on disk.
   Duration first_probe_bound = std::chrono::seconds(21);
   std::string version;
-  // unique per process, also among processes with a copy of the state directory; empty: not sent
+  // unique per process, also among processes with a copy of the state directory
   std::string incarnation;
   WatchOptions watch;
   std::function<Result<rpc::Endpoint>()> endpoint;  // thread-safe

@@ -4,10 +4,12 @@
 #include <random>
 #include <utility>
 
+#include "agent/core/clock_skew.h"
 #include "agent/link/sendable.h"
 #include "agent/loop.h"
 #include "common/base/version.h"
 #include "common/log/log.h"
+#include "common/proto/proto_time.h"
 #include "common/rpc/channel.h"
 
 namespace muster::agent {
@@ -17,10 +19,6 @@ namespace {
 constexpr Duration kHeartbeatGap = std::chrono::milliseconds(20);
 constexpr Duration kIdentityGap = std::chrono::seconds(1);
 constexpr Duration kDiskProbeInterval = std::chrono::seconds(5);
-
-Duration to_duration(const google::protobuf::Duration& duration) {
-  return std::chrono::seconds(duration.seconds()) + std::chrono::nanoseconds(duration.nanos());
-}
 
 v1::AttemptReading& reading_of(v1::Heartbeat& heartbeat, const RunKey& run) {
   for (v1::AttemptReading& reading : *heartbeat.mutable_readings()) {
@@ -85,10 +83,7 @@ v1::Hello Agent::hello() const {
   hello.set_node(options_.host.node.str());
   hello.set_incarnation(options_.incarnation);
   hello.set_boot_id(options_.host.self.boot_id.str());
-  const Duration uptime = options_.clock->now().boot.time_since_epoch();
-  hello.mutable_uptime()->set_seconds(uptime / std::chrono::seconds(1));
-  hello.mutable_uptime()->set_nanos(
-      static_cast<std::int32_t>((uptime % std::chrono::seconds(1)).count()));
+  *hello.mutable_uptime() = to_proto(options_.clock->now().boot.time_since_epoch());
   *hello.mutable_inventory() = options_.inventory;
   if (options_.probe) devices_.fill(*hello.mutable_inventory());
   for (const auto& [run, seen] : host_->seen()) {
@@ -191,16 +186,18 @@ void Agent::store_identity(bool now) {
 }
 
 void Agent::on_heartbeat_ack(const v1::HeartbeatAck& ack) {
-  if (const auto sent_at = controller_.take(ack)) host_->renew_leases(*sent_at);
+  const auto sent_at = controller_.take(ack);
+  if (!sent_at) return;
+  host_->renew_leases(*sent_at);
+  if (const auto ahead = clock_skew(ack, *sent_at, options_.clock->now()))
+    host_->note_clock_skew(*ahead);
 }
 
 void Agent::heartbeat() {
   if (stopped_ || !link_ || !link_->up()) return;
   const Now now = options_.clock->now();
   v1::Heartbeat heartbeat;
-  const auto ns = now.wall.time_since_epoch().count();
-  heartbeat.mutable_sent_at()->set_seconds(ns / 1'000'000'000);
-  heartbeat.mutable_sent_at()->set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
+  *heartbeat.mutable_sent_at() = to_proto(now.wall);
   Readings seen = watch_->readings(controller_.mark_acked());
   heartbeat.set_number(controller_.next_heartbeat(now.boot, seen.mark, probes_));
   std::set<RunKey> watched;
@@ -237,9 +234,8 @@ void Agent::heartbeat() {
   const bool full = disk_error_ == ENOSPC || disk_error_ == EDQUOT;
   for (const auto& [run, state] : host_->seen()) {
     if (const auto left = host_->lease_left(run, disk_error_ == 0 || full)) {
-      reading_of(heartbeat, run)
-          .mutable_lease_left()
-          ->set_seconds(std::chrono::duration_cast<std::chrono::seconds>(*left).count());
+      *reading_of(heartbeat, run).mutable_lease_left() =
+          to_proto(std::chrono::duration_cast<std::chrono::seconds>(*left));
     }
   }
   heartbeat_sent_at_ = now.boot;

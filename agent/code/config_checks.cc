@@ -66,19 +66,15 @@ class Reader {
 
 }  // namespace
 
-std::optional<std::string> config_refusal(const v1::PatchedFile& file) {
-  for (int i = 1; i < file.items_size(); ++i) {
-    const std::string& text = file.items(i).value();
-    const std::size_t colon = text.find(": ");
-    const auto place = patch::parse_path(file.items(i).at());
-    if (!place || colon == std::string::npos) continue;  // made by a later release
+std::optional<std::string> config_refusal(const v1::NeededFile& file) {
+  for (const v1::RefusedValue& refused : file.refused()) {
+    const auto place = patch::parse_path(refused.at());
+    if (!place) continue;  // made by a later release
     const auto found = Reader().word(file.source(), *place);
-    if (!found || !engine::says(found->first, text.starts_with("true:")) ||
-        (!text.starts_with("true:") && !text.starts_with("false:")))
-      continue;
-    return fmt::format("{}: '{}': {} is {}: {}", file.items(0).at(),
-                       patch::shown_path(found->second.native()), file.items(i).at(), found->first,
-                       text.substr(colon + 2));
+    if (!found || !engine::says(found->first, refused.value())) continue;
+    return fmt::format("{}: '{}': {} is {}: {}", file.key(),
+                       patch::shown_path(found->second.native()), refused.at(), found->first,
+                       refused.because());
   }
   return std::nullopt;
 }

@@ -18,8 +18,7 @@ namespace muster::agent {
 // Returns the sentence that refuses the start. Empty result: the file is correct, or it cannot be
 // read, which the engine itself will report.
 //
-// `file` has no path of a copy. Its first item names the key of the spec. Every other item is a
-// path with the value that it must not have and the reason: "false: BECAUSE".
-std::optional<std::string> config_refusal(const v1::PatchedFile& file);
+// A refused value whose path cannot be parsed (common/compat/patch/path.h) is ignored.
+std::optional<std::string> config_refusal(const v1::NeededFile& file);
 
 }  // namespace muster::agent

@@ -9,9 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/code/config_checks.h"
+#include "agent/code/source_file.h"
 #include "agent/container/container_command.h"
-#include "agent/launch/spec_keys.h"
 #include "common/compat/patch/patch.h"
 #include "common/compat/patch/shell_vars.h"
 #include "common/io/unique_fd.h"
@@ -20,26 +19,16 @@ namespace muster::agent {
 namespace {
 
 std::string_view key_of(const v1::PatchedFile& file) {
-  if (file.path().empty())
-    return file.items().empty() ? std::string_view() : std::string_view(file.items(0).at());
   return file.vars().empty() ? "launch.patch" : "launch.vars";
 }
 
-std::string doing(const v1::PatchedFile& file) {
-  const std::string_view key = key_of(file);
-  return fmt::format("{}{}'{}'", key, key.empty() ? "" : ": ", patch::shown_path(file.source()));
-}
+std::string doing(const v1::PatchedFile& file) { return named_source(key_of(file), file.source()); }
 
 std::unexpected<Error> failed(const v1::NodeLaunch& order, const v1::PatchedFile& file, int error) {
-  if (error == ENOENT || error == ENOTDIR) {
-    const bool images = order.has_container() && !is_nodes_own(order, file.source());
-    return fail(ErrorCode::NotFound,
-                fmt::format("{}{}", missing_file(order, key_of(file), file.source()),
-                            images ? "; what only an image has cannot be changed" : ""));
-  }
-  auto result = fail_errno(fmt::format("reading {}", doing(file)), error);
-  if (error == EACCES || error == EPERM) result.error().code = ErrorCode::NotAllowed;
-  if (error == ELOOP || error == ENAMETOOLONG) result.error().code = ErrorCode::InvalidArgument;
+  auto result = source_failed(order, key_of(file), file.source(), error);
+  if (result.error().code == ErrorCode::NotFound && order.has_container() &&
+      !is_nodes_own(order, file.source()))
+    result.error().message += "; what only an image has cannot be changed";
   return result;
 }
 
@@ -80,22 +69,8 @@ Result<Read> read_source(const v1::NodeLaunch& order, const v1::PatchedFile& fil
 
 }  // namespace
 
-Result<std::optional<v1::LaunchFile>> patched_file(const v1::NodeLaunch& order,
-                                                   const v1::PatchedFile& file) {
-  if (!file.source().starts_with('/') || file.source().find('\0') != std::string::npos)
-    return fail(ErrorCode::InvalidArgument, fmt::format("reading '{}': it is not an absolute path",
-                                                        patch::shown_path(file.source())));
-  if (file.path().empty()) {
-    if (order.has_container() && !is_nodes_own(order, file.source()))
-      return std::optional<v1::LaunchFile>();
-    struct stat info{};
-    const int error = ::stat(file.source().c_str(), &info) == 0 ? 0 : errno;
-    const bool may_come = order.has_setup() && (error == ENOENT || error == ENOTDIR);
-    if (error != 0 && !may_come) return failed(order, file, error);
-    if (auto refusal = error == 0 ? config_refusal(file) : std::nullopt)
-      return fail(ErrorCode::InvalidArgument, *std::move(refusal));
-    return std::optional<v1::LaunchFile>();
-  }
+Result<v1::LaunchFile> patched_file(const v1::NodeLaunch& order, const v1::PatchedFile& file) {
+  if (auto good = check_source(file.source()); !good) return fail(std::move(good.error()));
   auto read = read_source(order, file);
   if (!read) return fail(std::move(read.error()));
   Result<std::string> text = std::move(read->text);
@@ -113,7 +88,7 @@ Result<std::optional<v1::LaunchFile>> patched_file(const v1::NodeLaunch& order,
   out.set_path(file.path());
   out.set_mode(read->mode | 0400U);
   out.set_content(std::move(*text));
-  return std::optional(std::move(out));
+  return out;
 }
 
 }  // namespace muster::agent

@@ -68,7 +68,7 @@ class ControllerLink {
   // readings that it carries.
   std::uint64_t next_heartbeat(BootTime now, std::uint64_t mark, std::uint64_t probe);
   // When the acknowledged heartbeat was sent: leases count from there. Nothing: it is an unknown
-  // one, or of an older controller.
+  // one, or of a lower epoch.
   std::optional<BootTime> take(const v1::HeartbeatAck& ack);
   // The newest readings that the controller has; 0 with each connection.
   [[nodiscard]] std::uint64_t mark_acked() const { return mark_acked_; }

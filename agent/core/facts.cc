@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "agent/core/reconcile.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::agent {
 namespace {
@@ -11,11 +12,7 @@ v1::Fact fact_at(const RunKey& run, WallTime at) {
   v1::Fact fact;
   fact.set_job_id(run.first.str());
   fact.set_attempt(run.second.value);
-  const auto ns = at.time_since_epoch().count();
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  const auto seconds = ns >= 0 ? ns / kSecond : -((-ns + kSecond - 1) / kSecond);
-  fact.mutable_at()->set_seconds(seconds);
-  fact.mutable_at()->set_nanos(static_cast<std::int32_t>(ns - seconds * kSecond));
+  *fact.mutable_at() = to_proto(at);
   return fact;
 }
 
@@ -116,16 +113,12 @@ std::optional<BootTime> ended_at(const v1::Fact& fact, const RunSeen& seen) {
 void set_ages(v1::Facts& facts, const Self& self, const std::map<RunKey, RunSeen>& seen, Now now) {
   for (v1::Fact& fact : *facts.mutable_facts()) {
     const auto run = seen.find({JobId(fact.job_id()), AttemptNo(fact.attempt())});
-    const WallTime at(std::chrono::seconds(fact.at().seconds()) +
-                      std::chrono::nanoseconds(fact.at().nanos()));
-    Duration age = now.wall - at;
+    Duration age = now.wall - to_wall(fact.at());
     if (run != seen.end() && run->second.boot_id == self.boot_id) {
       if (const std::optional<BootTime> ended = ended_at(fact, run->second))
         age = now.boot - *ended;
     }
-    const auto ns = std::max(age, Duration::zero()).count();
-    fact.mutable_age()->set_seconds(ns / 1'000'000'000);
-    fact.mutable_age()->set_nanos(static_cast<std::int32_t>(ns % 1'000'000'000));
+    *fact.mutable_age() = to_proto(std::max(age, Duration::zero()));
   }
 }
 
@@ -144,6 +137,11 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   if (seen.first_step) {
     v1::Fact fact = fact_at(run, seen.first_step_at);
     fact.mutable_first_step()->set_step(*seen.first_step);
+    facts.push_back(std::move(fact));
+  }
+  if (seen.clock_ahead) {
+    v1::Fact fact = fact_at(run, seen.clock_ahead_at);
+    *fact.mutable_node_clock_skewed()->mutable_ahead() = to_proto(*seen.clock_ahead);
     facts.push_back(std::move(fact));
   }
   if (seen.script_launch) {

@@ -140,6 +140,9 @@ struct RunSeen {
   // the agent's own mark: the attempt's first step as seen on this node
   std::optional<std::int64_t> first_step;
   WallTime first_step_at{};
+  // the agent's own mark: how far the node's wall clock was ahead of the controller's
+  std::optional<Duration> clock_ahead;
+  WallTime clock_ahead_at{};
 };
 
 struct Self {

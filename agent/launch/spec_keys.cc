@@ -17,9 +17,8 @@ constexpr std::string_view kScriptKey = "launch.script";
 // True if `path` is the script of launch.script. If each rank has its own script (a template), any
 // of them counts.
 bool is_the_script(const v1::NodeLaunch& order, const fs::path& path) {
-  return std::ranges::any_of(order.patched(), [&](const v1::PatchedFile& file) {
-    return file.path().empty() && !file.items().empty() && file.items(0).at() == kScriptKey &&
-           file.source() == path.native();
+  return std::ranges::any_of(order.needed(), [&](const v1::NeededFile& file) {
+    return file.key() == kScriptKey && file.source() == path.native();
   });
 }
 
@@ -49,7 +48,6 @@ std::string key_of_program(const v1::NodeLaunch& order, const v1::RankProcess& r
 }
 
 std::string missing_file(const v1::NodeLaunch& order, std::string_view key, const fs::path& path) {
-  const std::string doing = key.empty() ? std::string() : fmt::format("{}: ", key);
   const fs::path near = nearest_file(path);
   if (order.has_code() && is_below(path.native(), order.code().path())) {
     const auto name = [&](const fs::path& whole) {
@@ -58,11 +56,11 @@ std::string missing_file(const v1::NodeLaunch& order, std::string_view key, cons
     const std::string nearest = is_below(near.native(), order.code().path())
                                     ? fmt::format("; nearest: '{}'", name(near))
                                     : "";
-    return fmt::format("{}'{}' is not in the code '{}' with its patches{}", doing, name(path),
+    return fmt::format("{}: '{}' is not in the code '{}' with its patches{}", key, name(path),
                        patch::shown_path(order.code().source()), nearest);
   }
   const std::string what =
-      fmt::format("{}'{}' is not there on this node", doing, patch::shown_path(path.native()));
+      fmt::format("{}: '{}' is not there on this node", key, patch::shown_path(path.native()));
   if (near.empty())
     return what + "; name one that is, or put it on a file system that every node sees";
   return fmt::format("{}; nearest: '{}'", what, patch::shown_path(near.native()));

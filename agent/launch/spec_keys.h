@@ -2,7 +2,7 @@
 // the sentence about a missing file: key, file, remedy. missing_file() reads directories
 // (nearest_file.h); the others are pure. They keep no state.
 //
-// An order has only the result of the spec. NodeLaunch.patched says which files the spec requires,
+// An order has only the result of the spec. NodeLaunch.needed says which files the spec requires,
 // and by which key.
 #pragma once
 

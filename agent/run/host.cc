@@ -11,6 +11,7 @@
 #include "agent/run/host_impl.h"
 #include "agent/run/state_dir.h"
 #include "common/io/file.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::agent {
 
@@ -101,6 +102,16 @@ void Host::note_first_step(const RunKey& run, std::int64_t step) {
   auto mark = impl_->new_mark();
   mark.mutable_first_step()->set_step(step);
   impl_->remember(run, *entry, {mark});
+}
+
+void Host::note_clock_skew(Duration ahead) {
+  for (auto& [run, entry] : impl_->entries) {
+    const RunSeen& seen = entry->seen;
+    if (!seen.started || seen.swept || seen.clock_ahead) continue;
+    auto mark = impl_->new_mark();
+    mark.mutable_clock_skewed()->set_ahead_ns(ahead.count());
+    impl_->remember(run, *entry, {mark});
+  }
 }
 
 void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence,
@@ -211,8 +222,8 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
   } else if (!entry.wake_fifo) {
     if (!std::exchange(scan_logged, true)) {
       trouble(fmt::format(
-          "listening to run '{}.{}': its directory has no wake FIFO (an older agent made it, or "
-          "its file system has no FIFOs); it is scanned every {} ms instead",
+          "listening to run '{}.{}': its directory has no wake FIFO (its file system has none, or "
+          "somebody removed it); it is scanned every {} ms instead",
           run.first.str(), run.second.value,
           std::chrono::duration_cast<std::chrono::milliseconds>(kScanInterval).count()));
     }
@@ -417,7 +428,7 @@ bool Host::Impl::renew_lease(Entry& entry, bool at_start) {
       (entry.seen.swept || !entry.seen.launch_sound || entry.seen.worker == WorkerState::Never))
     return true;
   const auto& proto = at_start ? entry.grace_at_start : entry.view.order().orphan_grace();
-  Duration grace = std::chrono::seconds(proto.seconds()) + std::chrono::nanoseconds(proto.nanos());
+  Duration grace = to_duration(proto);
   if (grace <= Duration::zero()) grace = kOrphanGraceDefault;
   // The file is rewritten once per step: a tenth of the grace, or a quarter of a short one. It is
   // always one step longer than promised. So the disk always has at least the whole grace from

@@ -105,6 +105,8 @@ class Host {
 
   // The mark file keeps these, so that a restarted agent reports the same facts.
   void note_first_step(const RunKey& run, std::int64_t step);
+  // For every run that has started and is not swept, once.
+  void note_clock_skew(Duration ahead);
   void note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence,
                      bool success_seen, v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED,
                      std::optional<std::int64_t> step = {}, std::optional<std::int64_t> total = {});

@@ -364,6 +364,11 @@ void RunView::fold(const Mark& mark) {
       seen_.first_step = mark.first_step().step();
       seen_.first_step_at = at;
       break;
+    case Mark::kClockSkewed:
+      if (seen_.clock_ahead) break;
+      seen_.clock_ahead = Duration(mark.clock_skewed().ahead_ns());
+      seen_.clock_ahead_at = at;
+      break;
     case Mark::kSuccessSeen: {
       const std::uint32_t rank = mark.success_seen().rank();
       end_of(rank).success_seen = true;

@@ -14,6 +14,7 @@
 #include <random>
 #include <set>
 
+#include "agent/code/needed_files.h"
 #include "agent/code/patched_files.h"
 #include "agent/launch/with_rights.h"
 #include "common/io/file.h"
@@ -136,7 +137,7 @@ Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLa
   if (order.has_setup()) {
     if (auto written = write_setup_script(order.setup(), run); !written) return written;
   }
-  if (order.files().empty() && order.patched().empty()) return {};
+  if (order.files().empty() && order.patched().empty() && order.needed().empty()) return {};
   std::set<fs::path> made;
   for (const std::string& dir : order.make_dirs()) made.insert(dir);
   std::size_t bytes = 0;
@@ -152,13 +153,16 @@ Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLa
   for (const v1::PatchedFile& patched : order.patched()) {
     const auto copy = patched_file(order, patched);
     if (!copy) return fail(copy.error());
-    if (!*copy) continue;
-    bytes += (*copy)->content().size();
+    bytes += copy->content().size();
     if (bytes > kLaunchFilesMost)
-      return refused(**copy, fmt::format("the files of this launch have more than {} MiB together",
-                                         kLaunchFilesMost >> 20U));
-    if (auto good = check_place(**copy, made); !good) return good;
-    if (auto written = write(**copy); !written) return written;
+      return refused(*copy, fmt::format("the files of this launch have more than {} MiB together",
+                                        kLaunchFilesMost >> 20U));
+    if (auto good = check_place(*copy, made); !good) return good;
+    if (auto written = write(*copy); !written) return written;
+  }
+  // After the copies: of a file that is in both lists, errors of its copy come first.
+  for (const v1::NeededFile& needed : order.needed()) {
+    if (auto good = check_needed_file(order, needed); !good) return good;
   }
   for (const v1::LaunchFile& file : order.files()) {
     if (auto written = write(file); !written) return written;

@@ -2,7 +2,8 @@
 // It keeps no state. It blocks, and may run on any thread.
 //
 // The files are those of the order (rank tables), the changed copies of the node's own files
-// (patched_files.h), and the script of runtime.setup in the run directory.
+// (patched_files.h), and the script of runtime.setup in the run directory. Files that must exist
+// (needed_files.h) are checked after the copies are written.
 //
 // - A file of an order is checked against its hash. It is written to the same directory under a
 //   name that nobody can guess (O_EXCL, O_NOFOLLOW), and is then renamed.

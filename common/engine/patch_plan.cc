@@ -8,9 +8,11 @@
 #include <unordered_map>
 
 #include "common/engine/mindformers/config_checks.h"
+#include "common/engine/model/arguments.h"
 #include "common/engine/model/observing.h"
 #include "common/engine/model/template.h"
 #include "common/engine/ranktable/words.h"
+#include "common/text/options.h"
 
 namespace muster::engine {
 namespace {
@@ -285,18 +287,20 @@ class PatchPlanner {
       if (auxiliary.node == node) in_process(auxiliary.argv, auxiliary.env, nullptr);
   }
 
-  // Adds a file that must exist although it is not changed.
+  // Adds a file that must exist although it is not changed: making a copy already requires the
+  // source.
   void needs(const RankPlan& first, const char* key, std::string_view path) {
     if (path.empty() || has_template(path)) return;
     add_needed(first, key, plain_path(text(key, below_code(spec_, path), first)));
   }
 
   void add_needed(const RankPlan& first, const char* key, const std::string& source) {
-    const bool known = std::ranges::any_of(planning_.plan.patched, [&](const PatchPlan& one) {
+    const auto is_known = [&](const auto& one) {
       return one.node == first.node && one.source == source;
-    });
-    if (!known)
-      planning_.plan.patched.push_back({.node = first.node, .source = source, .key = key});
+    };
+    if (!std::ranges::any_of(planning_.plan.patched, is_known) &&
+        !std::ranges::any_of(planning_.plan.needed, is_known))
+      planning_.plan.needed.push_back({.node = first.node, .source = source, .key = key});
   }
 
   // A script with templates may be a different file for each rank. The command line's own check
@@ -325,34 +329,35 @@ class PatchPlanner {
     }
   }
 
-  // Adds the values that the configuration must not have, unless a change sets them.
+  // Adds the values that the configuration must not have, unless a change sets them. Then a
+  // configuration with a changed copy is needed, too: the file itself is checked.
   void check_config(const RankPlan& first) {
     const std::string& path = spec_.launch().config();
     if (path.empty() || has_template(path)) return;
     const std::string source = plain_path(text("launch.config", below_code(spec_, path), first));
     const auto edit = std::ranges::find(edits_, plain_path(below_code(spec_, path)), &Edit::source);
-    for (const ConfigCheck& check : config_checks(spec_)) {
-      if (edit != edits_.end() && says_itself(*edit, check)) continue;
-      auto& files = planning_.plan.patched;
-      auto file = std::ranges::find_if(files, [&](const PatchPlan& one) {
-        return one.node == first.node && one.path.empty() && one.key == "launch.config";
+    for (RefusedValue& refused : refused_values(spec_)) {
+      if (edit != edits_.end() && says_itself(*edit, refused)) continue;
+      auto& files = planning_.plan.needed;
+      auto file = std::ranges::find_if(files, [&](const NeedPlan& one) {
+        return one.node == first.node && one.key == "launch.config";
       });
       if (file == files.end())
         file = files.insert(files.end(),
                             {.node = first.node, .source = source, .key = "launch.config"});
-      file->items.emplace_back(check.at, check_text(check));
+      file->refused.push_back(std::move(refused));
     }
   }
 
   // Whether a change sets the checked value or a value around it. A change that sets the refused
   // value is a problem.
-  bool says_itself(const Edit& edit, const ConfigCheck& check) {
+  bool says_itself(const Edit& edit, const RefusedValue& refused) {
     bool changed = false;
     for (std::size_t i = edit.items.size(); i-- > 0 && !changed;) {
       const auto& [at, value] = edit.items[i];
-      changed = check.at == at || check.at.starts_with(at + ".");
-      if (check.at == at && says(value, check.refused))
-        planning_.problems.push_back({.key = edit.item_keys[i], .message = check.because});
+      changed = refused.at == at || refused.at.starts_with(at + ".");
+      if (refused.at == at && says(value, refused.value))
+        planning_.problems.push_back({.key = edit.item_keys[i], .message = refused.because});
     }
     return changed;
   }
@@ -370,21 +375,22 @@ void drop_words(CommandLine& command,
                 const google::protobuf::RepeatedPtrField<std::string>& flags) {
   if (flags.empty()) return;
   const std::set<std::string_view> dropped(flags.begin(), flags.end());
-  const auto is_flag = [](std::string_view word) {
-    return word.size() > 1 && word.front() == '-' && !(word[1] >= '0' && word[1] <= '9') &&
-           word[1] != '.';
+  const auto is_others = [](const Word& word) {
+    return !word.key.starts_with("launch.args") && !word.key.starts_with("launch.run");
   };
-  CommandLine kept;
-  bool dropping = false;
-  for (Word& word : command) {
-    const bool users = word.key.starts_with("launch.args") || word.key.starts_with("launch.run");
-    const bool flag = is_flag(word.text);
-    if (!users || flag)
-      dropping =
-          users && dropped.contains(std::string_view(word.text).substr(0, word.text.find('=')));
-    if (!dropping) kept.push_back(std::move(word));
+  const std::vector<std::string_view> texts = texts_of(command);
+  std::vector<OptionSpan> found;
+  for (std::size_t at = 0; at < command.size(); ++at) {
+    const std::string_view name = option_name(texts[at]);
+    if (is_others(command[at]) || !is_flag(texts[at]) || !dropped.contains(name)) continue;
+    OptionSpan& one = found.emplace_back(*option_at(texts, at, name, ValueRule::SeveralWords));
+    const auto place = [&](std::size_t i) {
+      return command.begin() + static_cast<std::ptrdiff_t>(i);
+    };
+    one.end = static_cast<std::size_t>(std::find_if(place(at), place(one.end), is_others) -
+                                       command.begin());
   }
-  command = std::move(kept);
+  erase_options(command, found);
 }
 
 std::vector<FilePatch> file_patches(const v1::JobSpec& with_copies) {

@@ -2,6 +2,8 @@
 // and resume.drop. The plan states which files of a node are changed on copies, where the copies
 // are, and which words of the command lines name them. Pure.
 //
+// It also states which files must exist on a node: launch.script and launch.config.
+//
 // The content of the files is not known here: the node's agent makes the copies.
 //
 // These become the copy's path if they are the file's name as the spec writes it, or its whole

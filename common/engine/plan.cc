@@ -50,7 +50,7 @@ class RankValues final : public TemplateValues {
       : request_(request), rank_(rank), whole_(whole), variables_(variables) {}
 
   [[nodiscard]] Result<std::string> value(std::string_view name) const override {
-    const NodeSlot& node = request_.nodes[rank_.node];
+    const PlacedNode& node = request_.nodes[rank_.node];
     if (name == "rank") return std::to_string(rank_.rank);
     if (name == "local_rank") return std::to_string(rank_.local_rank);
     if (name == "world_size") return std::to_string(whole_.world);
@@ -209,11 +209,11 @@ class Planner {
     const bool per_device =
         spec_.launch().per() != v1::LAUNCH_PER_ONCE && spec_.launch().per() != v1::LAUNCH_PER_NODE;
     for (std::size_t node = 0; node < request_.nodes.size(); ++node) {
-      const NodeSlot& slot = request_.nodes[node];
-      if (!asked_for(slot.first_rank, slot.rank_count)) continue;
+      const PlacedNode& slot = request_.nodes[node];
+      if (!asked_for(slot.first_rank.value, slot.rank_count)) continue;
       for (std::uint32_t local = 0; local < slot.rank_count; ++local) {
-        if (!asked_for(slot.first_rank + local, 1)) continue;
-        RankPlan rank{.rank = slot.first_rank + local, .local_rank = local, .node = node};
+        if (!asked_for(slot.first_rank.value + local, 1)) continue;
+        RankPlan rank{.rank = slot.first_rank.value + local, .local_rank = local, .node = node};
         if (per_device && local < slot.devices.size())
           rank.devices = {slot.devices[local]};
         else if (!per_device)
@@ -265,7 +265,7 @@ class Planner {
   }
 
   void put_own(RankPlan& rank, const std::string& world) {
-    const NodeSlot& node = request_.nodes[rank.node];
+    const PlacedNode& node = request_.nodes[rank.node];
     Environment& env = rank.env;
     const std::string devices = fmt::format("{}", fmt::join(node.devices, ","));
     put(env, "MUSTER_JOB_ID", request_.job_id, "muster");
@@ -275,7 +275,7 @@ class Planner {
     put(env, "MUSTER_LOCAL_RANK", std::to_string(rank.local_rank), "muster");
     put(env, "MUSTER_WORLD_SIZE", world, "muster");
     put(env, "MUSTER_LOCAL_WORLD_SIZE", std::to_string(node.rank_count), "muster");
-    put(env, "MUSTER_NODE", node.name, "muster");
+    put(env, "MUSTER_NODE", node.node.str(), "muster");
     put(env, "MUSTER_NODE_RANK", std::to_string(rank.node), "muster");
     put(env, "MUSTER_NODES", std::to_string(request_.nodes.size()), "muster");
     put(env, "MUSTER_DEVICES", devices, "muster");
@@ -449,7 +449,7 @@ std::string literal(std::string_view text) {
   return result;
 }
 
-std::string_view device_type(const LaunchRequest& request, const NodeSlot& node) {
+std::string_view device_type(const LaunchRequest& request, const PlacedNode& node) {
   const std::string& asked = request.spec->resources().type();
   return asked.empty() || asked == "auto" ? node.device_type : asked;
 }
@@ -465,7 +465,7 @@ std::uint64_t ranks_asked(const v1::JobSpec& spec) {
 
 std::size_t LaunchRequest::world_size() const {
   std::size_t ranks = 0;
-  for (const NodeSlot& node : nodes) ranks += node.rank_count;
+  for (const PlacedNode& node : nodes) ranks += node.rank_count;
   return ranks;
 }
 
@@ -494,10 +494,10 @@ std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec, const v1::Resolv
                         .master_port = 65535,
                         .resume_step = 0};
   request.imagined = request.unresolved = true;
-  request.nodes = {{.name = std::string(63, 'n'),
+  request.nodes = {{.node = NodeName(std::string(63, 'n')),
                     .address = std::string(45, '1'),
                     .devices = {0},
-                    .first_rank = 0,
+                    .first_rank = RankNo(0),
                     .rank_count = 1}};
   request.out_dir = "/" + std::string(1000, 'o');
   request.save_dir = save_dir(spec, request.out_dir, request.attempt);

@@ -20,8 +20,8 @@ namespace muster::rundir {
 
 class WakeFifo {
  public:
-  // Returns nothing if there is no FIFO (an older agent made the directory, or its file system has
-  // no FIFOs). Then the agent checks the files from time to time.
+  // Returns nothing if there is no FIFO (the file system has none, or somebody removed it). Then
+  // the agent checks the files from time to time.
   static std::optional<WakeFifo> open(const RunLayout& run);
 
   [[nodiscard]] int fd() const { return fd_.get(); }  // readable: the worker rang

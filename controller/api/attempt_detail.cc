@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/proto/proto_time.h"
 #include "controller/api/bounded.h"
 #include "controller/api/convert.h"
 
@@ -40,7 +41,7 @@ void add_exit(v1::Attempt& shown, const core::RankExited& exit) {
   one.set_signal(exit.signal);
   one.set_stop_requested(exit.stop_requested);
   if (exit.training_rank) one.set_training_rank(*exit.training_rank);
-  *one.mutable_at() = to_v1(exit.ended());
+  *one.mutable_at() = to_proto(exit.controller_time);
   one.set_evidence(bounded(exit.evidence));
 }
 
@@ -64,7 +65,7 @@ std::vector<const core::RankExited*> telling(const core::AttemptRecord& attempt)
   }
   const auto order = [&](const core::RankExited* exit) {
     const bool named = attempt.verdict && attempt.verdict->rank == exit->rank;
-    return std::tuple(!named, exit->stop_requested && !exit->killed_unasked, exit->ended(),
+    return std::tuple(!named, exit->stop_requested && !exit->killed_unasked, exit->controller_time,
                       exit->rank);
   };
   const std::size_t most = std::min(bad.size(), kBriefExits);

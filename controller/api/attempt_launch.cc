@@ -42,13 +42,13 @@ std::string no_attempt(const core::JobRecord& job, std::uint32_t number) {
 }
 
 RecordedPtr record(const core::JobRecord& job, const core::AttemptRecord& attempt,
-                   const core::Ledger& ledger, const std::string& cluster_out) {
+                   const std::string& cluster_out) {
   auto recorded = std::make_shared<Recorded>(Recorded{.spec = job.spec,
                                                       .resolved = job.resolved,
                                                       .request = {},
                                                       .table_sha256 = attempt.table_sha256,
                                                       .node_resolved = {}});
-  recorded->request = launch_request(job, attempt, ledger, cluster_out);
+  recorded->request = launch_request(job, attempt, cluster_out);
   recorded->request.spec = &recorded->spec;
   recorded->request.resolved = &recorded->resolved;
   return recorded;
@@ -131,18 +131,18 @@ grpc::Status show_table(const std::string& doing, Recorded& recorded,
   return grpc::Status::OK;
 }
 
-// Calls `show(job, ledger)`: on the strand for a job in the ledger; on the archive's thread for an
-// archived job, with an empty ledger.
+// Calls `show(job)`: on the strand for a job in the ledger; on the archive's thread for an archived
+// job.
 void with_job(Edge& edge, const std::string& ref, grpc::ServerUnaryReactor* reactor,
-              std::function<void(const core::JobRecord&, const core::Ledger&)> show) {
+              std::function<void(const core::JobRecord&)> show) {
   const bool taken = edge.shell.read([&edge, ref, reactor,
                                       show = std::move(show)](const View& view) {
     const auto found = resolve_job(view.ledger, ref, RefFor::Reading);
     if (!found) return reactor->Finish(rpc::to_status(found.error()));
-    if (!found->archived) return show(view.ledger.jobs.at(found->id), view.ledger);
+    if (!found->archived) return show(view.ledger.jobs.at(found->id));
     read_archived(edge.shell, found->id, false, [reactor, show](Result<ArchivedRecord> archived) {
       if (!archived) return reactor->Finish(rpc::to_status(archived.error()));
-      show(archived->job, core::Ledger());
+      show(archived->job);
     });
   });
   if (!taken) reactor->Finish(overloaded());
@@ -163,7 +163,7 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
                      v1::GetRankLaunchResponse* response, grpc::ServerUnaryReactor* reactor) {
   with_job(
       edge, request->job(), reactor,
-      [&edge, request, response, reactor](const core::JobRecord& job, const core::Ledger& ledger) {
+      [&edge, request, response, reactor](const core::JobRecord& job) {
         const bool scripts = job.spec.launch().per() == v1::LAUNCH_PER_NODE;
         const bool training = scripts && request->training();
         const std::string doing = fmt::format("showing rank {}{} of job '{}'", request->rank(),
@@ -172,7 +172,7 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
         if (attempt == nullptr)
           return reactor->Finish(
               {grpc::StatusCode::NOT_FOUND, doing + ": " + no_attempt(job, request->attempt())});
-        RecordedPtr recorded = record(job, *attempt, ledger, edge.cluster_out);
+        RecordedPtr recorded = record(job, *attempt, edge.cluster_out);
         std::uint32_t rank = request->rank();
         const auto place = engine::training_place(recorded->request, rank);
         if (training || rank >= attempt->world_size()) {
@@ -196,7 +196,6 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
           const core::PlacedNode& placed = attempt->parts[place->node].placed;
           if (placed.first_rank.value != rank) recorded->training_node = placed.node.str();
         }
-        response->set_training(request->training());
         for (const core::NodePart& part : attempt->parts) {
           const std::uint32_t first = part.placed.first_rank.value;
           if (rank < first || rank - first >= part.placed.rank_count) continue;
@@ -211,20 +210,19 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
 
 void get_rank_table(Edge& edge, const v1::GetRankTableRequest* request,
                     v1::GetRankTableResponse* response, grpc::ServerUnaryReactor* reactor) {
-  with_job(
-      edge, request->job(), reactor,
-      [&edge, request, response, reactor](const core::JobRecord& job, const core::Ledger& ledger) {
-        const core::AttemptRecord* attempt = find_attempt(job, request->attempt());
-        std::string doing = fmt::format("showing the rank table of job '{}'", job.id.str());
-        if (attempt == nullptr)
-          return reactor->Finish(
-              {grpc::StatusCode::NOT_FOUND, doing + ": " + no_attempt(job, request->attempt())});
-        doing += fmt::format(" attempt {}", attempt->number.value);
-        RecordedPtr recorded = record(job, *attempt, ledger, edge.cluster_out);
-        edge.work.post("rank-table", [doing, response, reactor, recorded] {
-          reactor->Finish(show_table(doing, *recorded, *response));
-        });
-      });
+  with_job(edge, request->job(), reactor,
+           [&edge, request, response, reactor](const core::JobRecord& job) {
+             const core::AttemptRecord* attempt = find_attempt(job, request->attempt());
+             std::string doing = fmt::format("showing the rank table of job '{}'", job.id.str());
+             if (attempt == nullptr)
+               return reactor->Finish({grpc::StatusCode::NOT_FOUND,
+                                       doing + ": " + no_attempt(job, request->attempt())});
+             doing += fmt::format(" attempt {}", attempt->number.value);
+             RecordedPtr recorded = record(job, *attempt, edge.cluster_out);
+             edge.work.post("rank-table", [doing, response, reactor, recorded] {
+               reactor->Finish(show_table(doing, *recorded, *response));
+             });
+           });
 }
 
 }  // namespace muster::controller

@@ -1,7 +1,5 @@
 // Bounds texts at the edge: those that a client may put into the ledger, and those that it is
 // shown. Pure.
-//
-// A journal of an earlier release may contain longer texts than are accepted now.
 #pragma once
 
 #include <cstddef>

@@ -17,8 +17,8 @@ struct StageSeen {
 
 std::vector<StageSeen> seen(const core::Ledger& ledger, const JobId& chain) {
   std::vector<StageSeen> stages;
-  const auto found = ledger.chains.find(chain);
-  if (found == ledger.chains.end()) return stages;
+  const auto found = ledger.indexes.chains.find(chain);
+  if (found == ledger.indexes.chains.end()) return stages;
   for (const JobId& id : found->second) {
     if (const auto job = ledger.jobs.find(id); job != ledger.jobs.end()) {
       const std::optional<core::Verdict>& verdict = job->second.verdict;

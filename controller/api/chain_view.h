@@ -22,7 +22,7 @@ std::vector<v1::ChainStage> chain_stages(const core::Ledger& ledger, const JobId
 // - the next that waits
 // - the last stage
 //
-// `chain` is one of ledger.chains.
+// `chain` is one of ledger.indexes.chains.
 JobId stage_that_matters(const core::Ledger& ledger, const JobId& chain);
 
 // Some stage of the chain has not ended.

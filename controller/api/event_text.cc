@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/proto/proto_time.h"
 #include "controller/api/bounded.h"
 #include "controller/api/convert.h"
 #include "controller/core/model/event_fields.h"
@@ -97,6 +98,14 @@ struct Sayer {
   EventText operator()(const core::FirstStep& e) const {
     return {"first-step",
             fmt::format("attempt {} made its first step: {}", e.attempt.value, e.step)};
+  }
+  EventText operator()(const core::NodeClockSkewed& e) const {
+    const bool ahead = e.ahead > Duration::zero();
+    return {"node-clock-skewed",
+            fmt::format("the clock of node '{}' is {} {} the controller's: times in its logs are "
+                        "that much off; let NTP or chrony set it",
+                        e.node.str(), core::age_text(ahead ? e.ahead : -e.ahead),
+                        ahead ? "ahead of" : "behind")};
   }
   EventText operator()(const core::ScriptLaunched& e) const {
     std::string text = fmt::format(
@@ -211,7 +220,7 @@ v1::Event describe(const journal::Row& row, const core::Ledger& after) {
   const core::EventBody& body = row.event.body;
   v1::Event event;
   event.set_index(row.index.value);
-  *event.mutable_at() = to_v1(row.event.at);
+  *event.mutable_at() = to_proto(row.event.at);
   if (const JobId* id = job_of(body)) {
     event.set_job_id(id->str());
     if (const auto found = after.jobs.find(*id); found != after.jobs.end()) {

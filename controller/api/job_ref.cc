@@ -62,7 +62,7 @@ std::set<std::string> names_beginning(const core::Ledger& ledger, const std::str
   };
   for (const auto& [id, job] : ledger.jobs) add(!core::is_final(job.phase), job.spec.name());
   for (const auto& [id, stone] : ledger.tombstones) add(false, stone.name);
-  for (const auto& [name, chain] : ledger.chain_names) {
+  for (const auto& [name, chain] : ledger.indexes.chain_names) {
     if (!name.starts_with(prefix)) continue;
     std::erase_if(live, [&](const std::string& one) { return one.starts_with(name + "."); });
     std::erase_if(ended, [&](const std::string& one) { return one.starts_with(name + "."); });
@@ -88,8 +88,8 @@ Result<JobRef> resolve_chain(const core::Ledger& ledger, const std::string& id,
   if (const JobId chain = core::chain_of(ledger, JobId(id)); !chain.empty())
     return stage_of(ledger, chain);
   std::vector<JobId> found;
-  for (auto at = ledger.chains.lower_bound(JobId(id));
-       !id.empty() && at != ledger.chains.end() && at->first.str().starts_with(id) &&
+  for (auto at = ledger.indexes.chains.lower_bound(JobId(id));
+       !id.empty() && at != ledger.indexes.chains.end() && at->first.str().starts_with(id) &&
        found.size() < 2;
        ++at)
     found.push_back(at->first);
@@ -124,10 +124,11 @@ Result<JobRef> resolve_job(const core::Ledger& ledger, const std::string& text, 
   const JobId id(text);
   if (ledger.jobs.contains(id)) return JobRef{.id = id};
   if (ledger.tombstones.contains(id)) return JobRef{.id = id, .archived = true};
-  if (const auto live = ledger.live_names.find(text); live != ledger.live_names.end())
+  if (const auto live = ledger.indexes.live_names.find(text);
+      live != ledger.indexes.live_names.end())
     return JobRef{.id = live->second};
-  const auto chain = ledger.chain_names.find(text);
-  const bool chained = chain != ledger.chain_names.end();
+  const auto chain = ledger.indexes.chain_names.find(text);
+  const bool chained = chain != ledger.indexes.chain_names.end();
   if (chained && is_live_chain(ledger, chain->second)) return stage_of(ledger, chain->second);
   std::optional<JobRef> named;
   for (const auto& [job, record] : std::views::reverse(ledger.jobs)) {

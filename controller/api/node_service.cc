@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "common/spec/values.h"
+#include "common/spec/keys/values.h"
 #include "controller/api/bounded.h"
 #include "controller/api/convert.h"
 
@@ -20,7 +20,7 @@ v1::Node show(const core::NodeRecord& node, const View& view) {
   return to_v1(node, view.ledger, view.presence, view.now.boot, view.limits.silent_after);
 }
 
-// A journal of an earlier release may have longer data about a node than is accepted now.
+// The readings of very many devices with many occupants are longer than a message may be.
 v1::Node show_one(const core::NodeRecord& node, const View& view) {
   v1::Node shown = show(node, view);
   for (NodeDetail detail = NodeDetail::Full;
@@ -103,7 +103,7 @@ grpc::ServerUnaryReactor* NodeService::GetClusterStatus(grpc::CallbackServerCont
         return core::is_connected(view.presence, entry.first);
       });
       response->set_nodes_connected(static_cast<std::uint32_t>(connected));
-      response->set_jobs_live(static_cast<std::uint32_t>(view.ledger.live_names.size()));
+      response->set_jobs_live(static_cast<std::uint32_t>(view.ledger.indexes.live_names.size()));
       response->set_pid(static_cast<std::uint64_t>(::getpid()));
       response->set_protocol_min(protocol_min_);
       response->set_protocol_max(protocol_max_);

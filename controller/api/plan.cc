@@ -11,7 +11,7 @@
 #include "common/engine/model/engine.h"
 #include "common/engine/ranktable/words.h"
 #include "common/rpc/channel.h"
-#include "common/spec/values.h"
+#include "common/spec/keys/values.h"
 #include "controller/api/bounded.h"
 #include "controller/api/complete_spec.h"
 #include "controller/api/convert.h"
@@ -81,7 +81,7 @@ Result<void> fill_plan(v1::PlanJobResponse& response, const v1::PlanJobRequest& 
                        const std::string& cluster_out) {
   engine::LaunchRequest launch =
       launch_request(job.spec, job.resolved, job.id, AttemptNo(1), placed.nodes, placed.master_port,
-                     planned_start(job), core::Ledger(), cluster_out);
+                     planned_start(job), cluster_out);
   launch.imagined = !response.waits_for().empty();
   const std::set<std::uint32_t> wanted(request.ranks().begin(), request.ranks().end());
   const auto too_many = [&](std::string_view what) {

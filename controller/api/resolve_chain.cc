@@ -12,8 +12,8 @@
 #include "common/engine/model/engine.h"
 #include "common/engine/model/layout.h"
 #include "common/engine/model/start.h"
-#include "common/spec/names.h"
-#include "common/spec/values.h"
+#include "common/spec/keys/names.h"
+#include "common/spec/keys/values.h"
 
 namespace muster::controller {
 namespace {

@@ -22,7 +22,7 @@ void fill(google::protobuf::RepeatedPtrField<v1::EnvValue>& shown,
 void fill(v1::RankLaunch& shown, const engine::LaunchRequest& request,
           const engine::LaunchPlan& plan, const engine::RankPlan& rank) {
   shown.set_rank(rank.rank);
-  shown.set_node(request.nodes[rank.node].name);
+  shown.set_node(request.nodes[rank.node].node.str());
   for (const std::string& argument : rank.argv) shown.add_argv(argument);
   for (std::size_t i = 0; i < rank.argv.size() && i < plan.argv_sources.size(); ++i)
     shown.add_argv_sources(plan.argv_sources[i]);
@@ -37,7 +37,7 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
   for (const engine::FilePlan& file : plan.files) {
     if (!nodes.contains(file.node)) continue;
     v1::LaunchedFile& one = *shown.Add();
-    one.set_node(request.nodes[file.node].name);
+    one.set_node(request.nodes[file.node].node.str());
     one.set_path(file.path);
     one.set_mode(file.mode);
     one.set_sha256(file.sha256);
@@ -48,9 +48,9 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
   }
   // These files are made on the node, where their source is: neither bytes nor hash are known here.
   for (const engine::PatchPlan& file : plan.patched) {
-    if (!nodes.contains(file.node) || file.path.empty()) continue;
+    if (!nodes.contains(file.node)) continue;
     v1::LaunchedFile& one = *shown.Add();
-    one.set_node(request.nodes[file.node].name);
+    one.set_node(request.nodes[file.node].node.str());
     one.set_path(file.path);
     one.set_source(fmt::format("{} of '{}'", file.key, file.source));
     // The files of other nodes are the same, except for what names the node.
@@ -71,7 +71,7 @@ void fill_auxiliaries(google::protobuf::RepeatedPtrField<v1::LaunchedAuxiliary>&
     if (!nodes.contains(auxiliary.node)) continue;
     v1::LaunchedAuxiliary& one = *shown.Add();
     one.set_name(auxiliary.name);
-    one.set_node(request.nodes[auxiliary.node].name);
+    one.set_node(request.nodes[auxiliary.node].node.str());
     for (const std::string& argument : auxiliary.argv) one.add_argv(argument);
     one.set_cwd(auxiliary.cwd);
     fill(*one.mutable_env(), auxiliary.env);

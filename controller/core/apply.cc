@@ -31,7 +31,7 @@ JobPhase phase_of(Outcome outcome) {
 class Folder {
  public:
   Folder(Ledger& ledger, JournalIndex index, WallTime at)
-      : ledger_(ledger), index_(index), at_(at) {}
+      : ledger_(ledger), indexes_(ledger.indexes), index_(index), at_(at) {}
 
   // A start after an accepted loss also changes jobs. A replay never lacks these starts.
   void operator()(const ControllerStarted& event) {
@@ -53,14 +53,14 @@ class Folder {
                                            .version = event.version,
                                            .dead = false,
                                            .registered_at = at_};
-    ledger_.dead_nodes.erase(event.node);
+    indexes_.dead_nodes.erase(event.node);
   }
 
   void operator()(const NodeDeclaredDead& event) {
     const auto node = ledger_.nodes.find(event.node);
     if (node == ledger_.nodes.end()) return;
     node->second.dead = true;
-    ledger_.dead_nodes.insert(event.node);
+    indexes_.dead_nodes.insert(event.node);
   }
 
   void operator()(const JobSubmitted& event) {
@@ -74,13 +74,13 @@ class Folder {
     job.start = known_start(event.resolved);
     job.submitted_at = at_;
     job.last_index = index_;
-    if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;
-    ledger_.live_names[event.spec.name()] = event.job;
+    if (!event.request_id.empty()) indexes_.request_ids[event.request_id] = event.job;
+    indexes_.live_names[event.spec.name()] = event.job;
     join_chain(ledger_, event.job, JobId(event.resolved.stage().chain()),
                event.spec.stage().chain_name());
     const auto [place, inserted] = ledger_.jobs.emplace(event.job, std::move(job));
     MUSTER_ASSERT(inserted, "a job id was used twice");
-    if (!engine::named_dirs(event.spec).save.empty()) ledger_.savers.insert(event.job);
+    if (!engine::named_dirs(event.spec).save.empty()) indexes_.savers.insert(event.job);
     await_predecessors(ledger_, place->second);
     join_queue(ledger_, place->second, QueueEnd::Back);
   }
@@ -106,7 +106,7 @@ class Folder {
     job.attempts_lost = 0;
     move(job, JobStep::Placed);
     leave_queue(ledger_, job);
-    ledger_.live.insert(job.id);
+    indexes_.live.insert(job.id);
     AttemptRecord attempt;
     attempt.number = event.attempt;
     attempt.master_port = event.master_port;
@@ -122,7 +122,7 @@ class Folder {
         part.started = part.logs_collected = true;
         ++attempt.parts_started;
       } else {
-        NodeParts& orders = ledger_.node_parts[placed.node];
+        NodeParts& orders = indexes_.node_parts[placed.node];
         orders.unswept.insert({event.job, event.attempt});
         orders.open.insert({event.job, event.attempt});
         ++job.open_parts;
@@ -130,7 +130,7 @@ class Folder {
       attempt.parts.push_back(std::move(part));
     }
     const std::string& address = event.nodes.front().address;
-    ledger_.ports_reserved[{address, event.master_port}] = {event.job, event.attempt};
+    indexes_.ports_reserved[{address, event.master_port}] = {event.job, event.attempt};
     ledger_.port_cursor[address] = event.master_port;
     job.attempts.push_back(std::move(attempt));
   }
@@ -162,7 +162,7 @@ class Folder {
     AttemptRecord& attempt = attempt_of(job, event.attempt);
     if (!part_of(attempt, event.node).exits.emplace(event.rank, event).second) return;
     ++attempt.ranks_exited;
-    if (attempt.ranks_exited == attempt.world_size() && attempt.state != AttemptState::Ended)
+    if (attempt.ranks_exited == attempt.world_size() && !is_over(attempt.state))
       attempt.exits_known_at = at_;
     if (ended_well(event)) ++attempt.ranks_well;
     if (is_current(job, attempt) && attempt.state == AttemptState::Live &&
@@ -200,12 +200,16 @@ class Folder {
     attempt.first_step_at = at_;
   }
 
+  void operator()(const NodeClockSkewed& event) {
+    part_of(attempt_of(job_of(event.job), event.attempt), event.node).clock_ahead = event.ahead;
+  }
+
   void operator()(const ScriptLaunched& event) {
     JobRecord& job = job_of(event.job);
     AttemptRecord& attempt = attempt_of(job, event.attempt);
     if (attempt.script_launch) return;
     attempt.script_launch = event;
-    ledger_.savers.insert(event.job);
+    indexes_.savers.insert(event.job);
     if (!event.weights_alone) return;
     for (CheckpointRecord& known : job.checkpoints) {
       if (known.attempt == event.attempt) known.quarantined = known.weights_alone = true;
@@ -244,13 +248,11 @@ class Folder {
   void operator()(const AttemptBroke& event) {
     JobRecord& job = job_of(event.job);
     AttemptRecord& attempt = attempt_of(job, event.attempt);
-    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Live,
-                  "only the current, live attempt can break");
-    attempt.state = AttemptState::Stopping;
+    move(job, attempt, AttemptStep::Broke);
     attempt.broke_at = at_;
     attempt.broke_cause = event.cause;
     attempt.fault_time = event.fault_time;
-    attempt.detected_at = event.detected_at == WallTime{} ? at_ : event.detected_at;
+    attempt.detected_at = event.detected_at;
     attempt.cancelled = job.cancel_requested;
     move(job, JobStep::Broke);
   }
@@ -258,8 +260,7 @@ class Folder {
   void operator()(const AttemptEnded& event) {
     JobRecord& job = job_of(event.job);
     AttemptRecord& attempt = attempt_of(job, event.attempt);
-    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Stopping,
-                  "only the current attempt can end, after it broke");
+    move(job, attempt, AttemptStep::TornDown);
     attempt.verdict = event.verdict;
     attempt.charged = event.charged;
     attempt.fence = event.fence;
@@ -270,7 +271,7 @@ class Folder {
     job.best_step = std::max(job.best_step, event.best_step);
     if (event.job_ends) return;
     move(job, JobStep::TornDown);
-    ledger_.live.erase(job.id);
+    indexes_.live.erase(job.id);
     join_queue(ledger_, job, QueueEnd::Front);
   }
 
@@ -285,9 +286,7 @@ class Folder {
   void operator()(const AttemptCompleted& event) {
     JobRecord& job = job_of(event.job);
     AttemptRecord& attempt = attempt_of(job, event.attempt);
-    MUSTER_ASSERT(is_current(job, attempt) && attempt.state == AttemptState::Live,
-                  "only the current, live attempt can complete");
-    attempt.completed = true;
+    move(job, attempt, AttemptStep::AllDone);
     end_attempt(job, attempt, event.best_step);
     job.best_step = std::max(job.best_step, event.best_step);
   }
@@ -309,8 +308,8 @@ class Folder {
     ended_or_gone(ledger_, job.id);
     job.ended_at = at_;
     job.verdict = event.verdict;
-    ledger_.live.erase(job.id);
-    ledger_.live_names.erase(job.spec.name());
+    indexes_.live.erase(job.id);
+    indexes_.live_names.erase(job.spec.name());
     note_archivable(job);
   }
 
@@ -337,20 +336,20 @@ class Folder {
                                               .chain = event.chain,
                                               .chain_name = event.chain_name,
                                               .saved = event.saved};
-    ledger_.savers.erase(event.job);
-    if (!event.saved.empty()) ledger_.savers.insert(event.job);
+    indexes_.savers.erase(event.job);
+    if (!event.saved.empty()) indexes_.savers.insert(event.job);
     join_chain(ledger_, event.job, event.chain, event.chain_name);
-    ledger_.tombstone_ages.insert({event.ended_at, event.job});
-    if (!event.request_id.empty()) ledger_.request_ids[event.request_id] = event.job;
+    indexes_.tombstone_ages.insert({event.ended_at, event.job});
+    if (!event.request_id.empty()) indexes_.request_ids[event.request_id] = event.job;
   }
 
   void operator()(const TombstoneDropped& event) {
     const auto found = ledger_.tombstones.find(event.job);
     if (found == ledger_.tombstones.end()) return;
-    ledger_.tombstone_ages.erase({found->second.ended_at, event.job});
-    if (!found->second.request_id.empty()) ledger_.request_ids.erase(found->second.request_id);
+    indexes_.tombstone_ages.erase({found->second.ended_at, event.job});
+    if (!found->second.request_id.empty()) indexes_.request_ids.erase(found->second.request_id);
     leave_chain(ledger_, event.job, found->second.chain, found->second.chain_name);
-    ledger_.savers.erase(event.job);
+    indexes_.savers.erase(event.job);
     ledger_.tombstones.erase(found);
   }
 
@@ -399,22 +398,29 @@ class Folder {
     job.phase = *to;
   }
 
+  static void move(const JobRecord& job, AttemptRecord& attempt, AttemptStep step) {
+    const std::optional<AttemptState> to = next_state(attempt.state, step);
+    MUSTER_ASSERT(to && is_current(job, attempt), "only the current attempt moves, by the table");
+    attempt.state = *to;
+  }
+
   void hold_devices(const AttemptPlaced& event, const PlacedNode& placed) {
-    auto& holders = ledger_.device_holders[placed.node];
     for (const std::uint32_t device : placed.devices) {
-      const bool was_free = holders.emplace(device, AttemptKey{event.job, event.attempt}).second;
+      const bool was_free = indexes_.device_holders[placed.node]
+                                .emplace(device, AttemptKey{event.job, event.attempt})
+                                .second;
       MUSTER_ASSERT(was_free, "a device was given to a second attempt before the first was swept");
     }
   }
 
   void release_devices(const AttemptKey& key, const PlacedNode& placed) {
-    const auto found = ledger_.device_holders.find(placed.node);
-    if (found == ledger_.device_holders.end()) return;
+    const auto found = indexes_.device_holders.find(placed.node);
+    if (found == indexes_.device_holders.end()) return;
     for (const std::uint32_t device : placed.devices) {
       const auto holder = found->second.find(device);
       if (holder != found->second.end() && holder->second == key) found->second.erase(holder);
     }
-    if (found->second.empty()) ledger_.device_holders.erase(found);
+    if (found->second.empty()) indexes_.device_holders.erase(found);
   }
 
   void sweep(JobRecord& job, AttemptRecord& attempt, NodePart& part, const std::string& reason) {
@@ -422,23 +428,22 @@ class Folder {
     part.swept = true;
     part.swept_reason = reason;
     ++attempt.parts_swept;
-    if (attempt.state == AttemptState::Ended) release_devices(key, part.placed);
+    if (is_over(attempt.state)) release_devices(key, part.placed);
     if (part.idle()) return;
-    ledger_.node_parts[part.placed.node].unswept.erase(key);
+    indexes_.node_parts[part.placed.node].unswept.erase(key);
     if (part.logs_collected) close(job, attempt.number, part);
   }
 
-  void close(JobRecord& job, AttemptNo number, const NodePart& part) {
-    NodeParts& orders = ledger_.node_parts[part.placed.node];
+  void close(JobRecord& job, AttemptNo number, NodePart& part) {
+    NodeParts& orders = indexes_.node_parts[part.placed.node];
     orders.open.erase({job.id, number});
-    orders.closed.push_back({job.id, number});
-    if (orders.closed.size() > kForgetListMax) orders.closed.pop_front();
+    part.closed_index = index_;
+    orders.closed.insert({index_, {job.id, number}});
     --job.open_parts;
     note_archivable(job);
   }
 
   void end_attempt(JobRecord& job, AttemptRecord& attempt, std::int64_t best_step) {
-    attempt.state = AttemptState::Ended;
     attempt.ended_at = at_;
     attempt.best_step = best_step;
     // An idle part runs nothing. So its devices must not wait for a node that may never return to
@@ -451,51 +456,52 @@ class Folder {
     for (const NodePart& part : attempt.parts) {
       if (part.swept) release_devices({job.id, attempt.number}, part.placed);
     }
-    if (!attempt.all_swept()) ledger_.lingering.insert({job.id, attempt.number});
+    if (!attempt.all_swept()) indexes_.lingering.insert({job.id, attempt.number});
     settle_attempt(job, attempt);
   }
 
   // The port and the attempt itself are not needed any more once it has ended and nothing of it is
   // left.
   void settle_attempt(const JobRecord& job, const AttemptRecord& attempt) {
-    if (attempt.state != AttemptState::Ended) return;
+    if (!is_over(attempt.state)) return;
     if (attempt.parts.front().swept) release_port(job, attempt);
-    if (attempt.all_swept()) ledger_.lingering.erase({job.id, attempt.number});
+    if (attempt.all_swept()) indexes_.lingering.erase({job.id, attempt.number});
   }
 
   void release_port(const JobRecord& job, const AttemptRecord& attempt) {
     const auto owned =
-        ledger_.ports_reserved.find({attempt.parts.front().placed.address, attempt.master_port});
-    if (owned != ledger_.ports_reserved.end() &&
+        indexes_.ports_reserved.find({attempt.parts.front().placed.address, attempt.master_port});
+    if (owned != indexes_.ports_reserved.end() &&
         owned->second == AttemptKey{job.id, attempt.number})
-      ledger_.ports_reserved.erase(owned);
+      indexes_.ports_reserved.erase(owned);
   }
 
   void note_archivable(const JobRecord& job) {
     if (is_final(job.phase) && job.open_parts == 0)
-      ledger_.archivable.insert({*job.ended_at, job.id});
+      indexes_.archivable.insert({*job.ended_at, job.id});
   }
 
   void drop(const JobRecord& job) {
-    if (job.ended_at) ledger_.archivable.erase({*job.ended_at, job.id});
+    if (job.ended_at) indexes_.archivable.erase({*job.ended_at, job.id});
     for (const AttemptRecord& attempt : job.attempts) {
       const AttemptKey key{job.id, attempt.number};
-      ledger_.lingering.erase(key);
+      indexes_.lingering.erase(key);
       release_port(job, attempt);
       for (const NodePart& part : attempt.parts) {
         if (!part.swept) release_devices(key, part.placed);
-        const auto orders = ledger_.node_parts.find(part.placed.node);
-        if (orders == ledger_.node_parts.end()) continue;
+        const auto orders = indexes_.node_parts.find(part.placed.node);
+        if (orders == indexes_.node_parts.end()) continue;
         orders->second.unswept.erase(key);
         orders->second.open.erase(key);
-        std::erase(orders->second.closed, key);
+        orders->second.closed.erase({part.closed_index, key});
         if (orders->second.open.empty() && orders->second.closed.empty())
-          ledger_.node_parts.erase(orders);
+          indexes_.node_parts.erase(orders);
       }
     }
   }
 
   Ledger& ledger_;
+  Indexes& indexes_;
   JournalIndex index_;
   WallTime at_;
 };

@@ -5,14 +5,15 @@
 #include <set>
 
 #include "common/base/utf8.h"
+#include "common/proto/proto_time.h"
 #include "controller/core/chains/saved_before.h"
 #include "controller/core/decide.h"
 #include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/fact.h"
 #include "controller/core/model/text.h"
 #include "controller/core/placement/node_fit.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/fence.h"
-#include "controller/core/recovery/reported_time.h"
 
 namespace muster::core {
 namespace {
@@ -33,43 +34,12 @@ std::string cut(const std::string& text, std::size_t most) {
 constexpr Duration kBootMargin = std::chrono::seconds(5), kWallMargin = std::chrono::minutes(1);
 
 // A greater age is not believed.
-constexpr std::int64_t kAgeMaxSeconds = 365LL * 24 * 3600;
+constexpr Duration kAgeMax = std::chrono::hours(365 * 24);
 
 // When the event of the fact happened, by the controller's clock. The clocks of nodes differ by
 // seconds. By these clocks, the node whose clock is behind would always have failed first.
-std::optional<WallTime> by_our_clock(const v1::Fact& fact, WallTime arrived) {
-  if (!fact.has_age()) return std::nullopt;
-  const Duration age =
-      std::chrono::seconds(std::clamp<std::int64_t>(fact.age().seconds(), 0, kAgeMaxSeconds)) +
-      std::chrono::nanoseconds(fact.age().nanos());
-  return arrived - std::max(age, Duration::zero());
-}
-
-StartFailure to_failure(v1::StartFailure from) {
-  switch (from) {
-    case v1::START_FAILURE_GONE: return StartFailure::Gone;
-    case v1::START_FAILURE_PORT: return StartFailure::Port;
-    case v1::START_FAILURE_DISK: return StartFailure::Disk;
-    case v1::START_FAILURE_NODE: return StartFailure::Node;
-    case v1::START_FAILURE_CHECKPOINT: return StartFailure::Checkpoint;
-    case v1::START_FAILURE_LAUNCH:
-    case v1::START_FAILURE_UNSPECIFIED:
-    case v1::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
-    case v1::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: return StartFailure::Launch;
-  }
-  // The value comes from a newer agent. The known values for the job's own fault are handled above.
-  return StartFailure::Node;
-}
-
-EvidenceKind to_kind(v1::EvidenceKind from) {
-  switch (from) {
-    case v1::EVIDENCE_KIND_CAUSE: return EvidenceKind::Cause;
-    case v1::EVIDENCE_KIND_CONSEQUENCE: return EvidenceKind::Consequence;
-    case v1::EVIDENCE_KIND_UNSPECIFIED:
-    case v1::EvidenceKind_INT_MIN_SENTINEL_DO_NOT_USE_:
-    case v1::EvidenceKind_INT_MAX_SENTINEL_DO_NOT_USE_: return EvidenceKind::Unknown;
-  }
-  return EvidenceKind::Unknown;
+WallTime by_our_clock(const v1::Fact& fact, WallTime arrived) {
+  return arrived - std::clamp(to_duration(fact.age()), Duration::zero(), kAgeMax);
 }
 
 // Decides one fact of one part. A fact is new only once (natural key: job, attempt, node, rank or
@@ -83,34 +53,18 @@ class FactDecider {
         job_(job),
         attempt_(attempt),
         part_(part),
-        at_(to_wall(input.fact.at())),
-        ended_(by_our_clock(input.fact, in.now.wall)) {}
+        at_(by_our_clock(input.fact, in.now.wall)) {}
 
   Decision run() {
-    // A state directory that the placement did not pin cannot have run the part. On the same boot,
-    // its agent can report that nothing is left, because it has searched for the processes by their
-    // process tag. It can also report why it will not start. An agent on another boot has seen
-    // nothing of the part.
-    const bool same_instance = input_.instance == part_.placed.instance;
-    switch (input_.fact.what_case()) {
-      case v1::Fact::kStarted: return same_instance ? started() : nothing();
-      case v1::Fact::kStartFailed:
-        return same_instance ||
-                       (same_boot() && input_.fact.start_failed().why() == v1::START_FAILURE_GONE)
-                   ? start_failed()
-                   : nothing();
-      case v1::Fact::kExited: return same_instance ? exited() : nothing();
-      case v1::Fact::kSwept: return same_instance || same_boot() ? swept() : nothing();
-      case v1::Fact::kFirstStep: return same_instance ? first_step() : nothing();
-      case v1::Fact::kAuxiliaryExited: return same_instance ? auxiliary_exited() : nothing();
-      case v1::Fact::kScriptLaunched: return same_instance ? script_launched() : nothing();
-      case v1::Fact::WHAT_NOT_SET: break;
-    }
-    return nothing();
+    FactEvent reported = event_of(
+        input_.fact, {.node = input_.node, .instance = input_.instance, .controller_time = at_});
+    if (!reported.body) return nothing();
+    return std::visit(
+        [this](auto& event) { return may_report(event) ? decided(event) : nothing(); },
+        *reported.body);
   }
 
  private:
-  [[nodiscard]] const NodeName& node() const { return part_.placed.node; }
   [[nodiscard]] bool same_boot() const {
     const auto known = in_.ledger.nodes.find(input_.node);
     return known != in_.ledger.nodes.end() && known->second.instance == input_.instance &&
@@ -124,59 +78,59 @@ class FactDecider {
              return ended_well(exit.second);
            }) == part_.placed.rank_count;
   }
+  // A state directory that the placement did not pin cannot have run the part. On the same boot,
+  // its agent can report that nothing is left, because it has searched for the processes by their
+  // process tag. It can also report why it will not start. An agent on another boot has seen
+  // nothing of the part.
+  [[nodiscard]] bool same_instance() const { return input_.instance == part_.placed.instance; }
+  [[nodiscard]] bool may_report(const auto& /*event*/) const { return same_instance(); }
+  [[nodiscard]] bool may_report(const NodeStartFailed& event) const {
+    return same_instance() || (same_boot() && event.why == StartFailure::Gone);
+  }
+  [[nodiscard]] bool may_report(const NodeSwept& /*event*/) const {
+    return same_instance() || same_boot();
+  }
   void breaks(Decision& decision, std::string cause) const {
     if (!live()) return;
     decision.events.emplace_back(AttemptBroke{.job = job_.id,
                                               .attempt = attempt_.number,
                                               .cause = std::move(cause),
-                                              .fault_time = ended_.value_or(at_),
+                                              .fault_time = at_,
                                               .detected_at = in_.now.wall});
   }
 
-  Decision started() const {
+  // --- each kind: whether it is new, its bounds, and what follows from it ------------------------
+  Decision decided(NodeStarted& event) const {
     if (part_.started) return nothing();
-    NodeStarted event{.job = job_.id,
-                      .attempt = attempt_.number,
-                      .node = node(),
-                      .worker_pid = input_.fact.started().worker_pid(),
-                      .node_time = at_};
-    const auto& pids = input_.fact.started().pids();
-    event.pids.assign(pids.begin(), pids.begin() + std::min<std::ptrdiff_t>(
-                                                       pids.size(), part_.placed.rank_count));
-    if (const v1::NodeResolved& resolved = input_.fact.started().resolved();
-        resolved.ByteSizeLong() <= kResolvedBytes)
-      event.resolved = resolved;
+    if (event.pids.size() > part_.placed.rank_count) event.pids.resize(part_.placed.rank_count);
+    if (event.resolved.ByteSizeLong() > kResolvedBytes) event.resolved.Clear();
     return accept(std::move(event));
   }
 
-  Decision start_failed() const {
+  Decision decided(NodeStartFailed& event) const {
     if (part_.start_failed) return nothing();
-    const v1::NodeStartFailed& from = input_.fact.start_failed();
-    const std::string text = cut(from.text(), kSentenceBytes);
-    NodeStartFailed event{.job = job_.id,
-                          .attempt = attempt_.number,
-                          .node = node(),
-                          .why = to_failure(from.why()),
-                          .text = text,
-                          .node_time = ended_.value_or(at_)};
-    if (event.why == StartFailure::Checkpoint) take_reading(from.checkpoint(), event);
+    event.text = cut(event.text, kSentenceBytes);
+    if (event.why == StartFailure::Checkpoint) {
+      bound_reading(event);
+    } else {
+      event.torn.clear();
+      event.there = event.needed = 0;
+      event.names_sha256.clear();
+    }
     Decision decision = accept(event);
     if (event.why == StartFailure::Checkpoint && scans_first(job_, attempt_))
-      take_found(from.checkpoint(), decision);
+      take_found(input_.fact.start_failed().checkpoint(), decision);
     // An agent that lost its state directory after the ranks had ended well reports `gone` as well.
     if (!all_well())
-      breaks(decision, fmt::format("node '{}' could not start its part: {}", node().str(), text));
+      breaks(decision,
+             fmt::format("node '{}' could not start its part: {}", event.node.str(), event.text));
     return decision;
   }
 
-  static void take_reading(const v1::CheckpointReading& from, NodeStartFailed& event) {
-    for (const std::string& name : from.torn()) {
-      if (event.torn.size() == kTornNamed) break;
-      if (name.size() <= kShardNameMax) event.torn.push_back(name);
-    }
-    event.there = from.there();
-    event.needed = from.needed();
-    if (from.names_sha256().size() <= kShardNameMax) event.names_sha256 = from.names_sha256();
+  static void bound_reading(NodeStartFailed& event) {
+    std::erase_if(event.torn, [](const std::string& name) { return name.size() > kShardNameMax; });
+    if (event.torn.size() > kTornNamed) event.torn.resize(kTornNamed);
+    if (event.names_sha256.size() > kShardNameMax) event.names_sha256.clear();
   }
 
   // Complete checkpoints whose records the journal has lost. The journal may lack their attempts
@@ -201,31 +155,15 @@ class FactDecider {
     }
   }
 
-  Decision exited() const {
-    const v1::RankExited& from = input_.fact.exited();
-    const RankNo rank(from.rank());
-    const bool here = rank >= part_.placed.first_rank &&
-                      rank.value - part_.placed.first_rank.value < part_.placed.rank_count;
-    if (!here || part_.exits.contains(rank)) return nothing();
-    RankExited event{.job = job_.id,
-                     .attempt = attempt_.number,
-                     .node = node(),
-                     .rank = rank,
-                     .code = from.code(),
-                     .signal = from.signal(),
-                     .stop_requested = from.stop_requested(),
-                     .oom = from.oom(),
-                     .lost = from.lost(),
-                     .success_seen = from.success_seen(),
-                     .evidence = cut(from.evidence(), kEvidenceBytes),
-                     .node_time = at_,
-                     .evidence_kind = to_kind(from.evidence_kind()),
-                     .killed_unasked = from.stop_requested() && from.killed_unasked(),
-                     .controller_time = ended_};
-    if (from.has_step() && from.step() >= 0) event.step = from.step();
-    if (from.has_total() && from.total() > 0) event.total = from.total();
-    if (from.has_training_rank() && job_.spec.launch().per() == v1::LAUNCH_PER_NODE)
-      event.training_rank = from.training_rank();
+  Decision decided(RankExited& event) const {
+    const bool here = event.rank >= part_.placed.first_rank &&
+                      event.rank.value - part_.placed.first_rank.value < part_.placed.rank_count;
+    if (!here || part_.exits.contains(event.rank)) return nothing();
+    event.evidence = cut(event.evidence, kEvidenceBytes);
+    event.killed_unasked = event.stop_requested && event.killed_unasked;
+    if (event.step && *event.step < 0) event.step.reset();
+    if (event.total && *event.total <= 0) event.total.reset();
+    if (job_.spec.launch().per() != v1::LAUNCH_PER_NODE) event.training_rank.reset();
     Decision decision = accept(event);
     if (!ended_well(event)) breaks(decision, exit_text(event));
     return decision;
@@ -233,71 +171,50 @@ class FactDecider {
 
   // After every rank has ended well, such an end is only recorded: the work is done, whatever
   // happened to the helper process.
-  Decision auxiliary_exited() const {
-    const v1::AuxiliaryExited& from = input_.fact.auxiliary_exited();
-    const bool badly = from.code() != 0 || from.signal() != 0;
-    if (!badly || from.name().empty() || from.name().size() > kAuxiliaryNameMax) return nothing();
-    if (part_.auxiliaries.contains(from.name()) || part_.auxiliaries.size() >= kAuxiliariesMax)
+  Decision decided(AuxiliaryExited& event) const {
+    const bool badly = event.code != 0 || event.signal != 0;
+    if (!badly || event.name.empty() || event.name.size() > kAuxiliaryNameMax) return nothing();
+    if (part_.auxiliaries.contains(event.name) || part_.auxiliaries.size() >= kAuxiliariesMax)
       return nothing();
-    AuxiliaryExited event{.job = job_.id,
-                          .attempt = attempt_.number,
-                          .node = node(),
-                          .name = from.name(),
-                          .code = from.code(),
-                          .signal = from.signal(),
-                          .evidence = cut(from.evidence(), kEvidenceBytes),
-                          .node_time = at_,
-                          .controller_time = ended_};
+    event.evidence = cut(event.evidence, kEvidenceBytes);
     Decision decision = accept(event);
     if (job_.phase != JobPhase::Completing) breaks(decision, exit_text(event));
     return decision;
   }
 
-  Decision swept() const {
+  Decision decided(NodeSwept& event) const {
     if (part_.swept) return nothing();
-    const std::string reason = cut(input_.fact.swept().reason(), kReasonBytes);
+    event.reason = cut(event.reason, kReasonBytes);
     Decision decision;
     // The part was refused before any rank ran, or the launch record was lost. The run directory
     // knows no ranks, so no log of theirs will ever be complete.
-    const bool logs_gone =
-        !input_.fact.swept().logs_follow() && part_.exits.size() < part_.placed.rank_count;
+    const bool logs_gone = !event.logs_follow && part_.exits.size() < part_.placed.rank_count;
     if (logs_gone && !part_.logs_collected)
       decision.events.emplace_back(
-          LogsCollected{.job = job_.id, .attempt = attempt_.number, .node = node()});
-    decision.events.emplace_back(NodeSwept{.job = job_.id,
-                                           .attempt = attempt_.number,
-                                           .node = node(),
-                                           .reason = reason,
-                                           .node_time = at_});
+          LogsCollected{.job = job_.id, .attempt = attempt_.number, .node = event.node});
+    decision.events.emplace_back(event);
     if (!all_well())
       breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})",
-                                   node().str(), reason));
+                                   event.node.str(), event.reason));
     return decision;
   }
 
-  Decision first_step() const {
+  Decision decided(FirstStep& event) const {
     if (attempt_.first_step) return nothing();
-    return accept(FirstStep{.job = job_.id,
-                            .attempt = attempt_.number,
-                            .node = node(),
-                            .step = input_.fact.first_step().step(),
-                            .node_time = at_});
+    return accept(event);
+  }
+
+  Decision decided(NodeClockSkewed& event) const {
+    if (part_.clock_ahead) return nothing();
+    return accept(event);
   }
 
   // The directory is a text of the script. It goes into an environment variable, one entry a line.
-  Decision script_launched() const {
-    const v1::ScriptLaunched& from = input_.fact.script_launched();
+  Decision decided(ScriptLaunched& event) const {
     if (attempt_.script_launch || job_.spec.launch().per() != v1::LAUNCH_PER_NODE ||
-        !can_be_passed_on(from.save()))
+        !can_be_passed_on(event.save))
       return nothing();
-    return accept(ScriptLaunched{.job = job_.id,
-                                 .attempt = attempt_.number,
-                                 .node = node(),
-                                 .first_rank = from.first_rank(),
-                                 .ranks = from.ranks(),
-                                 .save = from.save(),
-                                 .weights_alone = from.weights_alone(),
-                                 .node_time = at_});
+    return accept(std::move(event));
   }
 
   const Deciding& in_;
@@ -305,8 +222,7 @@ class FactDecider {
   const JobRecord& job_;
   const AttemptRecord& attempt_;
   const NodePart& part_;
-  WallTime at_;                    // by the node's clock
-  std::optional<WallTime> ended_;  // by the controller's clock
+  WallTime at_;  // when it happened, by the controller's clock
 };
 
 // The latest moment at which the old boot is known to have been alive, for a restarted controller,
@@ -314,8 +230,8 @@ class FactDecider {
 // started and is not swept. It is by the wall clock, which may have been set since.
 WallTime known_word(const Ledger& ledger, const NodeRecord& node) {
   WallTime word = node.registered_at;
-  const auto parts = ledger.node_parts.find(node.name);
-  if (parts == ledger.node_parts.end()) return word;
+  const auto parts = ledger.indexes.node_parts.find(node.name);
+  if (parts == ledger.indexes.node_parts.end()) return word;
   for (const AttemptKey& key : parts->second.unswept) {
     const AttemptRecord& attempt = *ledger.jobs.at(key.first).attempt(key.second);
     const NodePart& part = *attempt.part(node.name);
@@ -331,8 +247,7 @@ WallTime known_word(const Ledger& ledger, const NodeRecord& node) {
 // state directory. Both moments are by the controller's own boot clock. The margins are for the
 // agent's clock, which may be wrong by a thousandth, and for the delay of a message.
 bool began_before_last_word(const Deciding& in, const RegisterNode& input) {
-  if (!input.uptime) return false;
-  const Duration latest = *input.uptime - *input.uptime / 1'000;
+  const Duration latest = input.uptime - input.uptime / 1'000;
   const auto of_another_boot = [&](const auto& node) {
     return node.instance == input.instance && !node.boot_id.empty() &&
            node.boot_id != input.boot_id;
@@ -359,8 +274,8 @@ std::optional<AttemptKey> runs_elsewhere(const Deciding& in, const RegisterNode&
   const auto known = in.ledger.nodes.find(input.node);
   if (known != in.ledger.nodes.end() && same_machine(known->second.instance, known->second.boot_id))
     return std::nullopt;
-  const auto parts = in.ledger.node_parts.find(input.node);
-  if (parts == in.ledger.node_parts.end()) return std::nullopt;
+  const auto parts = in.ledger.indexes.node_parts.find(input.node);
+  if (parts == in.ledger.indexes.node_parts.end()) return std::nullopt;
   for (const AttemptKey& key : parts->second.unswept) {
     const JobRecord& job = in.ledger.jobs.at(key.first);
     const NodePart& part = *job.attempt(key.second)->part(input.node);

@@ -51,7 +51,8 @@ std::optional<Error> refuse_chain_name(const Ledger& ledger, const v1::JobSpec& 
   if (!first.has_stage()) return std::nullopt;
   const std::string& chain = first.stage().chain_name();
   const std::string doing = fmt::format("submitting chain '{}': ", chain);
-  if (const auto taken = ledger.live_names.find(chain); taken != ledger.live_names.end()) {
+  if (const auto taken = ledger.indexes.live_names.find(chain);
+      taken != ledger.indexes.live_names.end()) {
     const JobRecord& other = ledger.jobs.at(taken->second);
     return Error{ErrorCode::Conflict, doing + taken_by(chain, display_name(other) + ", which",
                                                        other.phase, taken->second.str())};
@@ -69,7 +70,8 @@ std::optional<Error> refuse_names(const Ledger& ledger, const std::vector<Submit
     if (!names.insert(name).second)
       return Error{ErrorCode::Conflict,
                    fmt::format("{}the name '{}' is given twice", doing_of(one.spec), name)};
-    if (const auto taken = ledger.live_names.find(name); taken != ledger.live_names.end()) {
+    if (const auto taken = ledger.indexes.live_names.find(name);
+        taken != ledger.indexes.live_names.end()) {
       const JobRecord& other = ledger.jobs.at(taken->second);
       return Error{ErrorCode::Conflict,
                    fmt::format("{}the name is taken by job '{}', which is {}; choose another name, "
@@ -99,18 +101,18 @@ std::optional<Error> refuse_ids(const Ledger& ledger, const std::vector<Submitte
 
 std::optional<Error> refuse_queue(const Ledger& ledger, const std::vector<Submitted>& all,
                                   const Limits& limits) {
-  if (ledger.queue.size() + all.size() <= limits.queued_jobs_max) return std::nullopt;
+  if (ledger.indexes.queue.size() + all.size() <= limits.queued_jobs_max) return std::nullopt;
   if (all.size() == 1) {
     return Error{ErrorCode::ResourceExhausted,
                  fmt::format("{}{} jobs are queued already, as many as the limit allows; wait for "
                              "some to start, or cancel some",
-                             doing_of(all.front().spec), ledger.queue.size())};
+                             doing_of(all.front().spec), ledger.indexes.queue.size())};
   }
   return Error{ErrorCode::ResourceExhausted,
                fmt::format("submitting chain '{}' of {} jobs: {} are queued already, and the limit "
                            "is {}; wait for some to start, or cancel some",
-                           all.front().spec.stage().chain_name(), all.size(), ledger.queue.size(),
-                           limits.queued_jobs_max)};
+                           all.front().spec.stage().chain_name(), all.size(),
+                           ledger.indexes.queue.size(), limits.queued_jobs_max)};
 }
 
 std::optional<Error> refuse_place(const Deciding& in, const Submitted& one) {
@@ -158,8 +160,8 @@ void cancel(const Deciding& in, const JobRecord& job, const std::string& reason,
 // Cancels all jobs that have not ended in one decision, so that none of them ends because of
 // another's end. Nothing: it is no chain, or all of it has ended.
 std::optional<Decision> cancel_chain(const Deciding& in, const CancelJob& input) {
-  const auto chain = in.ledger.chains.find(chain_of(in.ledger, input.job));
-  if (chain == in.ledger.chains.end()) return std::nullopt;
+  const auto chain = in.ledger.indexes.chains.find(chain_of(in.ledger, input.job));
+  if (chain == in.ledger.indexes.chains.end()) return std::nullopt;
   Decision decision;
   bool any = false;
   for (const JobId& id : chain->second) {
@@ -174,8 +176,8 @@ std::optional<Decision> cancel_chain(const Deciding& in, const CancelJob& input)
 }  // namespace
 
 Decision decide_one(const Deciding& in, const SubmitJob& input) {
-  if (const auto known = in.ledger.request_ids.find(input.request_id);
-      !input.request_id.empty() && known != in.ledger.request_ids.end()) {
+  if (const auto known = in.ledger.indexes.request_ids.find(input.request_id);
+      !input.request_id.empty() && known != in.ledger.indexes.request_ids.end()) {
     return {.job = known->second, .repeated = true};
   }
   const std::vector<Submitted> all = all_of(input);

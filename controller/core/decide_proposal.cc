@@ -12,6 +12,7 @@
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/fence.h"
 #include "controller/core/recovery/last_step.h"
+#include "controller/core/recovery/next_attempt.h"
 #include "controller/core/recovery/notes.h"
 #include "controller/core/recovery/start_failures.h"
 #include "controller/core/recovery/verdict.h"
@@ -34,14 +35,14 @@ bool still_free(const Deciding& in, const ProposePlacement& input) {
     if (!in.presence.nodes.at(placed.node).unknown_runs.empty()) return false;
     if (placed.first_rank.value != next_rank) return false;
     next_rank += placed.rank_count;
-    const auto holders = in.ledger.device_holders.find(placed.node);
-    if (holders == in.ledger.device_holders.end()) continue;
+    const auto holders = in.ledger.indexes.device_holders.find(placed.node);
+    if (holders == in.ledger.indexes.device_holders.end()) continue;
     if (std::ranges::any_of(placed.devices,
                             [&](std::uint32_t device) { return holders->second.contains(device); }))
       return false;
   }
-  return next_rank > 0 &&
-         !in.ledger.ports_reserved.contains({input.nodes.front().address, input.master_port});
+  return next_rank > 0 && !in.ledger.indexes.ports_reserved.contains(
+                              {input.nodes.front().address, input.master_port});
 }
 
 CheckpointQuarantined quarantined(const ResumePoint& suspect, const JobRecord& job,
@@ -152,7 +153,7 @@ Decision decide_one(const Deciding& in, const ProposeBreak& input) {
 Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.job->phase != JobPhase::Draining) return nothing();
-  if (current.attempt->state == AttemptState::Ended) {
+  if (is_over(current.attempt->state)) {
     // The attempt's end is there, but its job's end is not: the journal was cut between the two (an
     // accepted loss).
     return accept(JobEnded{
@@ -203,7 +204,7 @@ Decision decide_one(const Deciding& in, const ProposeComplete& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.job->phase != JobPhase::Completing) return nothing();
   // As above: the journal was cut between the attempt's end and its job's end.
-  if (current.attempt->completed)
+  if (current.attempt->state == AttemptState::Completed)
     return accept(JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
   if (!nothing_runs(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits))
     return nothing();
@@ -256,7 +257,8 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
                                             .rank = rank,
                                             .code = -1,
                                             .lost = true,
-                                            .node_time = in.now.wall});
+                                            .node_time = in.now.wall,
+                                            .controller_time = in.now.wall});
   }
   const bool live = attempt == job->second.current() && attempt->state == AttemptState::Live;
   if (live && !decision.events.empty()) {
@@ -272,7 +274,8 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
                                          .attempt = input.attempt,
                                          .node = input.node,
                                          .reason = input.reason,
-                                         .node_time = in.now.wall});
+                                         .node_time = in.now.wall,
+                                         .controller_time = in.now.wall});
   return decision;
 }
 
@@ -280,7 +283,7 @@ Decision decide_one(const Deciding& in, const ProposeArchive& input) {
   const auto found = in.ledger.jobs.find(input.job);
   if (found == in.ledger.jobs.end() || !is_final(found->second.phase)) return nothing();
   // The jobs that wait for it must first learn how it ended.
-  if (in.ledger.dependents.contains(input.job)) return nothing();
+  if (in.ledger.indexes.dependents.contains(input.job)) return nothing();
   const JobRecord& job = found->second;
   Outcome outcome = Outcome::Failed;
   if (job.phase == JobPhase::Succeeded) outcome = Outcome::Succeeded;

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <ranges>
+
 #include "common/engine/model/engine.h"
 #include "controller/core/core.h"
 
@@ -15,16 +18,19 @@ bool auxiliaries_are_over(const JobRecord& job) {
 
 std::vector<Assignment> desired(const Ledger& ledger, const NodeName& node) {
   std::vector<Assignment> wanted;
-  const auto parts = ledger.node_parts.find(node);
-  if (parts == ledger.node_parts.end()) return wanted;
+  const auto parts = ledger.indexes.node_parts.find(node);
+  if (parts == ledger.indexes.node_parts.end()) return wanted;
   for (const auto& [job, number] : parts->second.unswept) {
     const JobRecord& record = ledger.jobs.at(job);
     const bool runs =
         record.attempt(number)->state == AttemptState::Live && !auxiliaries_are_over(record);
     wanted.push_back({.job = job, .attempt = number, .want = runs ? Want::Run : Want::Stop});
   }
-  for (const auto& [job, number] : parts->second.closed)
-    wanted.push_back({.job = job, .attempt = number, .want = Want::Forget});
+  const auto& closed = parts->second.closed;
+  const auto newest =
+      std::prev(closed.end(), static_cast<std::ptrdiff_t>(std::min(closed.size(), kForgetListMax)));
+  for (const auto& [index, key] : std::ranges::subrange(newest, closed.end()))
+    wanted.push_back({.job = key.first, .attempt = key.second, .want = Want::Forget});
   return wanted;
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <ranges>
+
 #include "controller/core/model/text.h"
 
 namespace muster::core {
@@ -56,7 +58,7 @@ void dump_part(std::string& out, const NodePart& part) {
                        fmt::join(part.resolved.programs(), " "));
   if (part.start_failed)
     out += fmt::format("      start failed {} '{}' at {}\n", to_string(part.start_failed->why),
-                       part.start_failed->text, time_text(part.start_failed->node_time));
+                       part.start_failed->text, time_text(part.start_failed->controller_time));
   if (part.start_failed && part.start_failed->needed > 0)
     out += fmt::format("        read {} of {} shards ({}), torn: {}\n", part.start_failed->there,
                        part.start_failed->needed, part.start_failed->names_sha256,
@@ -86,11 +88,11 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
       time_text(attempt.detected_at), time_text(attempt.exits_known_at),
       time_text(attempt.ended_at), time_text(attempt.caught_up_at));
   out += fmt::format(
-      "    cause='{}' verdict={} charged={} best={} fence='{}' completed={} cancelled={} "
+      "    cause='{}' verdict={} charged={} best={} fence='{}' cancelled={} "
       "counts={}/{}/{}/{}\n",
       attempt.broke_cause, verdict_text(attempt.verdict), attempt.charged, attempt.best_step,
-      attempt.fence, attempt.completed, attempt.cancelled, attempt.parts_started,
-      attempt.parts_swept, attempt.ranks_well, attempt.ranks_exited);
+      attempt.fence, attempt.cancelled, attempt.parts_started, attempt.parts_swept,
+      attempt.ranks_well, attempt.ranks_exited);
   for (const auto& [what, note] : attempt.notes)
     out += fmt::format("    note {} node={} step={} '{}'\n", static_cast<int>(what),
                        note.node.str(), note.step.value_or(-1), note.text);
@@ -108,43 +110,44 @@ void dump_owned(std::string& out, const JobRecord& job) {
 
 void dump_indexes(std::string& out, const Ledger& ledger) {
   std::map<std::string, std::string> sorted;
-  for (const auto& [request, job] : ledger.request_ids) sorted[request.str()] = job.str();
+  for (const auto& [request, job] : ledger.indexes.request_ids) sorted[request.str()] = job.str();
   for (const auto& [request, job] : sorted) out += fmt::format("request {} -> {}\n", request, job);
   sorted.clear();
-  for (const auto& [name, job] : ledger.live_names) sorted[name] = job.str();
+  for (const auto& [name, job] : ledger.indexes.live_names) sorted[name] = job.str();
   for (const auto& [name, job] : sorted) out += fmt::format("name {} -> {}\n", name, job);
   sorted.clear();
-  for (const auto& [name, chain] : ledger.chain_names) sorted[name] = chain.str();
+  for (const auto& [name, chain] : ledger.indexes.chain_names) sorted[name] = chain.str();
   for (const auto& [name, chain] : sorted) out += fmt::format("chain name {} -> {}\n", name, chain);
-  for (const auto& [name, chain] : ledger.chains_named) {
+  for (const auto& [name, chain] : ledger.indexes.chains_named) {
     out += fmt::format("chain {} {}:", name, chain.str());
-    for (const JobId& job : ledger.chains.at(chain)) out += " " + job.str();
+    for (const JobId& job : ledger.indexes.chains.at(chain)) out += " " + job.str();
     out += "\n";
   }
   out += "queue";
-  for (const auto& [place, job] : ledger.queue) out += " " + job.str();
+  for (const auto& [place, job] : ledger.indexes.queue) out += " " + job.str();
   out += "\nlive";
-  for (const JobId& job : ledger.live) out += " " + job.str();
-  out += fmt::format("\nlingering{}\n", keys_text(ledger.lingering));
-  for (const auto& [predecessor, jobs] : ledger.dependents) {
+  for (const JobId& job : ledger.indexes.live) out += " " + job.str();
+  out += fmt::format("\nlingering{}\n", keys_text(ledger.indexes.lingering));
+  for (const auto& [predecessor, jobs] : ledger.indexes.dependents) {
     out += fmt::format("behind {}{}:", predecessor.str(),
-                       ledger.unsettled.contains(predecessor) ? " (unsettled)" : "");
+                       ledger.indexes.unsettled.contains(predecessor) ? " (unsettled)" : "");
     for (const JobId& job : jobs) out += " " + job.str();
     out += "\n";
   }
-  for (const auto& [node, holders] : ledger.device_holders) {
+  for (const auto& [node, holders] : ledger.indexes.device_holders) {
     for (const auto& [device, key] : holders)
       out += fmt::format("device {}:{} -> {}\n", node.str(), device, key_text(key));
   }
-  for (const auto& [port, key] : ledger.ports_reserved)
+  for (const auto& [port, key] : ledger.indexes.ports_reserved)
     out += fmt::format("port {}:{} -> {}\n", port.first, port.second, key_text(key));
   for (const auto& [address, port] : ledger.port_cursor)
     out += fmt::format("port cursor {} {}\n", address, port);
-  for (const auto& [node, parts] : ledger.node_parts) {
+  for (const auto& [node, parts] : ledger.indexes.node_parts) {
     out += fmt::format("orders {} unswept:{} open:{} closed:{}\n", node.str(),
-                       keys_text(parts.unswept), keys_text(parts.open), keys_text(parts.closed));
+                       keys_text(parts.unswept), keys_text(parts.open),
+                       keys_text(parts.closed | std::views::values));
   }
-  for (const auto& [at, job] : ledger.archivable)
+  for (const auto& [at, job] : ledger.indexes.archivable)
     out += fmt::format("archivable {} {}\n", time_text(at), job.str());
 }
 

@@ -56,7 +56,7 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
   if (!placed.why.empty())
     lines.push_back((placed.never ? "waits for other nodes: " : "waits: ") + placed.why);
   if (placed.never) return;
-  // Only jobs that can be placed at all block others, and not while they avoid a node.
+  // Only jobs that can be placed at all block others, and not while they wait for a pause.
   std::size_t ahead = 0;
   const JobRecord* first = nullptr;
   std::string first_waits;

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
+#include "common/proto/proto_time.h"
 #include "controller/core/journal_end/lost_end.h"
 
 namespace muster::core {
 namespace {
 
 constexpr std::size_t kHelloWordMost = 256;
-constexpr Duration kUptimeMost = std::chrono::hours(24 * 365 * 100);
 
 bool sound_name(const std::string& name) {
   if (name.empty() || name.size() > 63) return false;
@@ -20,6 +20,16 @@ bool sound_name(const std::string& name) {
     if (!alphanumeric && c != '.' && c != '_' && c != '-') return false;
   }
   return name.front() != '.' && name.front() != '_' && name.front() != '-';
+}
+
+// What every agent sends, and this Hello does not have. Empty: nothing.
+std::string missing(const v1::Hello& hello) {
+  if (hello.instance().empty()) return "its Hello has no instance";
+  if (hello.boot_id().empty()) return "its Hello has no boot id";
+  if (hello.incarnation().empty()) return "its Hello has no incarnation";
+  if (!hello.has_uptime()) return "its Hello has no uptime";
+  if (to_duration(hello.uptime()) < Duration::zero()) return "its Hello has a negative uptime";
+  return {};
 }
 
 // A Hello is kept for ever, and shown whole. Empty: it is not too large.
@@ -45,14 +55,6 @@ std::string too_much(const v1::Inventory& inventory) {
 
 }  // namespace
 
-std::optional<Duration> uptime_of(const v1::Hello& hello) {
-  const google::protobuf::Duration& reported = hello.uptime();
-  if (!hello.has_uptime() || reported.seconds() < 0 ||
-      reported.seconds() > kUptimeMost / std::chrono::seconds(1) || reported.nanos() < 0)
-    return std::nullopt;
-  return std::chrono::seconds(reported.seconds()) + std::chrono::nanoseconds(reported.nanos());
-}
-
 std::string pause_text(std::string_view behind) {
   return fmt::format(
       "the controller pauses: {}; it takes nothing in, places nothing and gives no orders, what "
@@ -73,8 +75,14 @@ Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex lo
                       ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a "
                       "letter or digit");
   }
-  if (hello.instance().empty() || hello.boot_id().empty())
-    return refuse(ErrorCode::InvalidArgument, who + ": Hello without instance or boot id");
+  if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
+    return refuse(
+        ErrorCode::Unsatisfiable,
+        fmt::format("{}: it speaks protocol {}..{}, this controller {}..{}; upgrade the older one",
+                    who, hello.protocol_min(), hello.protocol_max(), kProtocolMin, kProtocolMax));
+  }
+  if (const std::string lacks = missing(hello); !lacks.empty())
+    return refuse(ErrorCode::InvalidArgument, who + ": " + lacks);
   for (const std::string* word : {&hello.instance(), &hello.boot_id(), &hello.version(),
                                   &hello.incarnation(), &hello.cluster_id()}) {
     if (word->size() > kHelloWordMost)
@@ -95,12 +103,6 @@ Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex lo
     return refuse(ErrorCode::InvalidArgument, who + ": it holds a run of a job whose id is none");
   if (const std::string much = too_much(hello.inventory()); !much.empty())
     return refuse(ErrorCode::InvalidArgument, who + ": " + much);
-  if (hello.protocol_min() > kProtocolMax || hello.protocol_max() < kProtocolMin) {
-    return refuse(
-        ErrorCode::Unsatisfiable,
-        fmt::format("{}: it speaks protocol {}..{}, this controller {}..{}; upgrade the older one",
-                    who, hello.protocol_min(), hello.protocol_max(), kProtocolMin, kProtocolMax));
-  }
   if (!hello.cluster_id().empty() && hello.cluster_id() != ledger.cluster.str()) {
     // No other refusal uses this code. The agent must not give up here what it keeps of its own
     // cluster.

@@ -26,8 +26,6 @@ struct Judged {
 };
 Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex loaded,
                    JournalIndex last, bool welcomed);
-// Nothing: the Hello has no uptime, or an impossible one.
-std::optional<Duration> uptime_of(const v1::Hello& hello);
 // The sentence that a controller sends to everybody when its journal is behind; `behind` explains
 // how that is known.
 std::string pause_text(std::string_view behind);

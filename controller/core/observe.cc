@@ -3,6 +3,7 @@
 
 #include "common/base/controls.h"
 #include "common/base/utf8.h"
+#include "common/proto/proto_time.h"
 #include "controller/core/core.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/recovery/checkpoints.h"
@@ -64,9 +65,8 @@ constexpr std::size_t kDiskTextBytes = 512;  // a path and a reason
 constexpr std::size_t kFileBytes = 1024;
 
 Duration lease_left(const v1::AttemptReading& reading) {
-  constexpr std::int64_t kMostSeconds = 365LL * 24 * 3600;
-  return std::chrono::seconds(
-      std::clamp<std::int64_t>(reading.lease_left().seconds(), 0, kMostSeconds));
+  constexpr Duration kMost = std::chrono::hours(24 * 365);
+  return std::clamp(to_duration(reading.lease_left()), Duration::zero(), kMost);
 }
 
 // Cuts a reading to what an agent of this release sends. Longer data of another agent is not kept.
@@ -88,23 +88,16 @@ v1::DeviceReading bounded(v1::DeviceReading reading) {
   return reading;
 }
 
-// A step beyond the total of the same reading is no step. Agents do not send such steps, but an
-// older one may send whatever a line contained.
+// A step beyond the total of the same reading is no step, whatever an agent sends.
 bool is_step(std::int64_t step, std::int64_t total) { return total <= 0 || step <= total; }
 
-// Uses the age that the agent measured, which no clock error affects. For an older agent, the
-// samples give the time. Each reading measures anew, so a smaller difference means the same step.
+// Uses the age that the agent measured, which no clock error affects. Each reading measures anew,
+// so a smaller difference means the same step.
 void fold_step_age(AttemptSeen& seen, const v1::AttemptReading& reading, Now now) {
   constexpr Duration kJitter = std::chrono::seconds(1), kMost = std::chrono::hours(24 * 366);
-  if (!reading.has_step_age()) {
-    if (!reading.samples().empty()) seen.last_step_at = now.wall;
-    return;
-  }
-  const auto seconds =
-      std::clamp<std::int64_t>(reading.step_age().seconds(), 0, kMost / std::chrono::seconds(1));
+  if (!reading.has_step_age()) return;
   const WallTime at =
-      now.wall - std::chrono::seconds(seconds) -
-      std::chrono::nanoseconds(std::clamp(reading.step_age().nanos(), 0, 999'999'999));
+      now.wall - std::clamp(to_duration(reading.step_age()), Duration::zero(), kMost);
   if (!reading.samples().empty() || at > seen.last_step_at + kJitter)
     seen.last_step_at = std::max(seen.last_step_at, at);
 }
@@ -225,8 +218,8 @@ class Observer {
   void note_absent(const Connected& from, NodeSeen& seen) const {
     seen.forgotten.clear();
     seen.missing.clear();
-    const auto parts = ledger_.node_parts.find(from.node);
-    if (parts == ledger_.node_parts.end()) return;
+    const auto parts = ledger_.indexes.node_parts.find(from.node);
+    if (parts == ledger_.indexes.node_parts.end()) return;
     for (const AttemptKey& key : parts->second.open) {
       const JobRecord& job = ledger_.jobs.at(key.first);
       const NodePart& part = *job.attempt(key.second)->part(from.node);

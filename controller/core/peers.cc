@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/proto/proto_time.h"
 #include "controller/core/hello.h"
 #include "controller/core/model/event_fields.h"
 
@@ -91,7 +92,7 @@ Peers::Judgement Peers::hello(const v1::Hello& hello, ConnectionId connection,
   peer.from = from;
   peer.incarnation = hello.incarnation();
   peer.boot_id = hello.boot_id();
-  peer.uptime = uptime_of(hello);
+  peer.uptime = to_duration(hello.uptime());
   for (const v1::PresentAttempt& present : hello.present())
     peer.present.insert({JobId(present.job_id()), AttemptNo(present.attempt())});
   judgement.input = {.node = node,
@@ -99,7 +100,7 @@ Peers::Judgement Peers::hello(const v1::Hello& hello, ConnectionId connection,
                      .boot_id = BootId(hello.boot_id()),
                      .inventory = hello.inventory(),
                      .version = hello.version(),
-                     .uptime = uptime_of(hello)};
+                     .uptime = to_duration(hello.uptime())};
   judgement.input.inventory.DiscardUnknownFields();
   judgement.then = {.node = node,
                     .connection = connection,
@@ -112,9 +113,8 @@ Peers::Judgement Peers::hello(const v1::Hello& hello, ConnectionId connection,
 // A Hello may be on its way for long, and arrive after the agent has given it up and has made a new
 // one. It does not know what was started since. The uptime of the machine tells which is older.
 std::optional<Error> Peers::outdated(const Peer& holder, const v1::Hello& hello) {
-  const std::optional<Duration> uptime = uptime_of(hello);
-  if (hello.incarnation() != holder.incarnation || hello.boot_id() != holder.boot_id || !uptime ||
-      !holder.uptime || *uptime >= *holder.uptime)
+  if (hello.incarnation() != holder.incarnation || hello.boot_id() != holder.boot_id ||
+      to_duration(hello.uptime()) >= holder.uptime)
     return std::nullopt;
   return refused(ErrorCode::Unreachable,
                  "connecting node '" + hello.node() +
@@ -126,9 +126,7 @@ std::optional<Error> Peers::outdated(const Peer& holder, const v1::Hello& hello)
 // incarnation, too; but then nothing more arrives from the earlier one.
 std::optional<Error> Peers::other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,
                                               const Presence& presence) const {
-  if (hello.incarnation().empty() || holder.incarnation.empty() ||
-      hello.incarnation() == holder.incarnation)
-    return std::nullopt;
+  if (hello.incarnation() == holder.incarnation) return std::nullopt;
   const auto seen = presence.nodes.find(NodeName(hello.node()));
   if (seen == presence.nodes.end()) return std::nullopt;
   const BootTime heard = seen->second.last_heard;
@@ -171,10 +169,7 @@ Peers::Admission Peers::registered(const Stream& stream, const std::optional<Err
   welcome.set_protocol(kProtocolMax);
   welcome.set_cluster_id(view.ledger.cluster.str());
   welcome.set_epoch(view.ledger.epoch.value);
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(heartbeat_interval_);
-  welcome.mutable_heartbeat_interval()->set_seconds(seconds.count());
-  welcome.mutable_heartbeat_interval()->set_nanos(
-      static_cast<std::int32_t>((heartbeat_interval_ - seconds).count()));
+  *welcome.mutable_heartbeat_interval() = to_proto(heartbeat_interval_);
   return {.refusal = {}, .welcome = std::move(welcome)};
 }
 

@@ -110,8 +110,8 @@ class Peers {
     bool welcomed = false;
     std::string incarnation;
     std::string boot_id;
-    std::optional<Duration> uptime;  // of the machine when the agent made its Hello
-    std::string contender;           // the latest other incarnation that asked for the name
+    Duration uptime{};      // of the machine when the agent made its Hello
+    std::string contender;  // the latest other incarnation that asked for the name
     BootTime contended_since{};
   };
   static std::optional<Error> outdated(const Peer& holder, const v1::Hello& hello);

@@ -8,6 +8,7 @@
 #include "controller/core/placement/placing.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/fence.h"
+#include "controller/core/recovery/next_attempt.h"
 #include "controller/core/recovery/notes.h"
 
 namespace muster::core {
@@ -27,15 +28,15 @@ class Proposer {
     // that was completed just before the fault saves an interval of steps.
     checkpoints();
     notes();
-    for (const JobId& id : ledger_.live) consider_live(ledger_.jobs.at(id));
-    for (const auto& [id, number] : ledger_.lingering) {
+    for (const JobId& id : ledger_.indexes.live) consider_live(ledger_.jobs.at(id));
+    for (const auto& [id, number] : ledger_.indexes.lingering) {
       const JobRecord& job = ledger_.jobs.at(id);
       find_vanished(job, *job.attempt(number));
     }
-    for (const JobId& id : ledger_.unsettled)
+    for (const JobId& id : ledger_.indexes.unsettled)
       out_.inputs.emplace_back(ProposeSettle{.predecessor = id});
     placements();
-    for (const auto& [node, parts] : ledger_.node_parts) find_lost_logs(node, parts);
+    for (const auto& [node, parts] : ledger_.indexes.node_parts) find_lost_logs(node, parts);
     archive();
     return std::move(out_);
   }
@@ -62,7 +63,7 @@ class Proposer {
 
   void consider_draining(const JobRecord& job, const AttemptRecord& attempt) {
     const FenceCheck fence = check_fence(ledger_, presence_, job, attempt, now_, limits_);
-    if (fence.holds || attempt.state == AttemptState::Ended) {
+    if (fence.holds || is_over(attempt.state)) {
       out_.inputs.emplace_back(
           ProposeEnd{.job = job.id, .attempt = attempt.number, .fence = fence.rule});
     } else {
@@ -71,7 +72,8 @@ class Proposer {
   }
 
   void consider_completing(const JobRecord& job, const AttemptRecord& attempt) {
-    if (attempt.completed || nothing_runs(ledger_, presence_, job, attempt, now_, limits_)) {
+    if (attempt.state == AttemptState::Completed ||
+        nothing_runs(ledger_, presence_, job, attempt, now_, limits_)) {
       out_.inputs.emplace_back(ProposeComplete{.job = job.id, .attempt = attempt.number});
       return;
     }
@@ -221,12 +223,12 @@ class Proposer {
 
   // First in, first out: the first job that must wait lets no other job pass, otherwise a wide job
   // would wait for ever. Two kinds of jobs block nobody. A job that the registered nodes could
-  // never hold waits for other nodes. A job that only avoids a node waits for the end of the pause.
-  // When the turn is used up, the next one continues from there.
+  // never hold waits for other nodes. A job that only avoids a node, or that backs off, waits for
+  // the end of a pause. When the turn is used up, the next one continues from there.
   void placements() {
     QueueCursor cursor = std::exchange(turn_.cursor, std::nullopt).value_or(QueueCursor());
-    if (ledger_.queue.empty()) return;
-    if (ledger_.queue.begin()->first < cursor.front) cursor.behind = INT64_MIN;
+    if (ledger_.indexes.queue.empty()) return;
+    if (ledger_.indexes.queue.begin()->first < cursor.front) cursor.behind = INT64_MIN;
     if (cursor.behind == INT64_MIN) cursor.again = false;
     FittingJobs jobs(ledger_, presence_, now_, limits_, cursor.behind, &turn_.checks);
     std::set<JobId> placed;
@@ -238,8 +240,8 @@ class Proposer {
       return sooner(out_.wake_at, cursor.wake_at);
     }
     const auto left = std::ranges::find_if(
-        ledger_.queue, [&](const auto& entry) { return !placed.contains(entry.second); });
-    cursor.front = left == ledger_.queue.end() ? INT64_MAX : left->first;
+        ledger_.indexes.queue, [&](const auto& entry) { return !placed.contains(entry.second); });
+    cursor.front = left == ledger_.indexes.queue.end() ? INT64_MAX : left->first;
     turn_.cursor = cursor;
   }
 
@@ -277,7 +279,7 @@ class Proposer {
 
   void archive() {
     std::size_t proposed = 0;
-    for (const auto& [ended_at, id] : ledger_.archivable) {
+    for (const auto& [ended_at, id] : ledger_.indexes.archivable) {
       if (!due(ended_at, limits_.archive_after) || proposed++ == kArchiveMax) break;
       out_.inputs.emplace_back(ProposeArchive{.job = id});
     }
@@ -286,14 +288,14 @@ class Proposer {
     const std::size_t there = ledger_.tombstones.size(),
                       over = there > limits_.tombstones_max ? there - limits_.tombstones_max : 0;
     proposed = 0;
-    for (const auto& [ended_at, id] : ledger_.tombstone_ages) {
+    for (const auto& [ended_at, id] : ledger_.indexes.tombstone_ages) {
       if (proposed >= over && !due(ended_at, limits_.tombstone_keep)) break;
       if (proposed++ == kArchiveMax) break;
       out_.inputs.emplace_back(ProposeDropTombstone{.job = id});
     }
-    for (const NodeName& node : ledger_.dead_nodes) {
-      const auto parts = ledger_.node_parts.find(node);
-      if (parts == ledger_.node_parts.end()) continue;
+    for (const NodeName& node : ledger_.indexes.dead_nodes) {
+      const auto parts = ledger_.indexes.node_parts.find(node);
+      if (parts == ledger_.indexes.node_parts.end()) continue;
       for (const auto& [id, number] : parts->second.open) archive_without(ledger_.jobs.at(id));
     }
   }
@@ -307,7 +309,8 @@ class Proposer {
       return;
     for (const AttemptRecord& attempt : job.attempts) {
       for (const NodePart& part : attempt.parts) {
-        if (!part.idle() && !part.closed() && !ledger_.dead_nodes.contains(part.placed.node))
+        if (!part.idle() && !part.closed() &&
+            !ledger_.indexes.dead_nodes.contains(part.placed.node))
           return;
       }
     }

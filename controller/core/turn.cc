@@ -16,7 +16,7 @@ class Turning {
         Row{.index = state_.last, .event = {.at = now_.wall, .body = std::move(body)}});
     watcher_.before(row, state_.ledger);
     apply(state_.ledger, row.index, row.event);
-    note_placement(row.event.body);
+    note_times(row.event.body);
     watcher_.after(row, state_.ledger);
   }
 
@@ -69,14 +69,20 @@ class Turning {
   Turned finish() { return std::move(turned_); }
 
  private:
-  void note_placement(const EventBody& body) {
-    auto& placed_at = state_.presence.placed_at;
-    if (const auto* placed = std::get_if<AttemptPlaced>(&body))
-      placed_at[{placed->job, placed->attempt}] = now_.boot;
-    if (const auto* ended = std::get_if<AttemptEnded>(&body))
-      placed_at.erase({ended->job, ended->attempt});
+  void note_times(const EventBody& body) {
+    Presence& presence = state_.presence;
+    if (const auto* placed = std::get_if<AttemptPlaced>(&body)) {
+      presence.placed_at[{placed->job, placed->attempt}] = now_.boot;
+      presence.queued_again_at.erase(placed->job);
+    }
+    if (const auto* ended = std::get_if<AttemptEnded>(&body)) {
+      presence.placed_at.erase({ended->job, ended->attempt});
+      if (!ended->job_ends) presence.queued_again_at[ended->job] = now_.boot;
+    }
     if (const auto* completed = std::get_if<AttemptCompleted>(&body))
-      placed_at.erase({completed->job, completed->attempt});
+      presence.placed_at.erase({completed->job, completed->attempt});
+    if (const auto* ended = std::get_if<JobEnded>(&body))
+      presence.queued_again_at.erase(ended->job);
   }
   static Answer refused(std::string_view why) {
     return {.refusal = Error{.code = ErrorCode::DataLoss, .message = std::string(why)}, .job = {}};

@@ -37,7 +37,4 @@ Result<core::Event> decode(const Record& record);
 // The name for people, for example "rank_exited"; empty: the type is unknown.
 std::string_view kind_name(std::uint32_t type);
 
-// The job that an event is about; nullptr: the event is about no job.
-const JobId* job_of(const core::Event& event);
-
 }  // namespace muster::journal

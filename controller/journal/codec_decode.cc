@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "controller/core/model/fact.h"
 #include "muster/journal/v1/record.pb.h"
 
 namespace muster::journal {
@@ -37,21 +38,6 @@ core::FailureClass from_record(pb::FailureClass cls, Trouble& trouble) {
   trouble.unknown = fmt::format("failure class {}", static_cast<int>(cls));
   return {};
 }
-core::StartFailure from_record(pb::StartFailure why, Trouble& trouble) {
-  switch (why) {
-    case pb::START_FAILURE_GONE: return core::StartFailure::Gone;
-    case pb::START_FAILURE_LAUNCH: return core::StartFailure::Launch;
-    case pb::START_FAILURE_PORT: return core::StartFailure::Port;
-    case pb::START_FAILURE_DISK: return core::StartFailure::Disk;
-    case pb::START_FAILURE_NODE: return core::StartFailure::Node;
-    case pb::START_FAILURE_CHECKPOINT: return core::StartFailure::Checkpoint;
-    case pb::START_FAILURE_UNSPECIFIED:
-    case pb::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
-    case pb::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: break;
-  }
-  trouble.unknown = fmt::format("start failure {}", static_cast<int>(why));
-  return {};
-}
 core::Outcome from_record(pb::Outcome outcome, Trouble& trouble) {
   switch (outcome) {
     case pb::OUTCOME_SUCCEEDED: return core::Outcome::Succeeded;
@@ -73,17 +59,6 @@ core::Note from_record(pb::Note note, Trouble& trouble) {
     case pb::Note_INT_MAX_SENTINEL_DO_NOT_USE_: break;
   }
   trouble.unknown = fmt::format("note {}", static_cast<int>(note));
-  return {};
-}
-core::EvidenceKind from_record(pb::EvidenceKind kind, Trouble& trouble) {
-  switch (kind) {
-    case pb::EVIDENCE_KIND_UNSPECIFIED: return core::EvidenceKind::Unknown;
-    case pb::EVIDENCE_KIND_CAUSE: return core::EvidenceKind::Cause;
-    case pb::EVIDENCE_KIND_CONSEQUENCE: return core::EvidenceKind::Consequence;
-    case pb::EvidenceKind_INT_MIN_SENTINEL_DO_NOT_USE_:
-    case pb::EvidenceKind_INT_MAX_SENTINEL_DO_NOT_USE_: break;
-  }
-  trouble.unknown = fmt::format("kind of evidence {}", static_cast<int>(kind));
   return {};
 }
 std::uint16_t port_from(std::uint32_t port, Trouble& trouble) {
@@ -188,7 +163,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       if (from.attempt() == 0) return to;
       core::OwnedShards& owned =
           to.owned.emplace(core::OwnedShards{.attempt = AttemptNo(from.attempt()), .holders = {}});
-      for (const pb::ShardHolder& one : from.holders())
+      for (const muster::v1::ShardHolder& one : from.holders())
         owned.holders.push_back({.node = NodeName(one.node()),
                                  .first_rank = RankNo(one.first_rank()),
                                  .ranks = one.ranks()});
@@ -204,70 +179,18 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       for (const pb::SavedBefore& one : from.saved()) to.saved.push_back(take(one));
       return to;
     }
-    case pb::Record::kNodeStarted: {
-      const auto& from = record.node_started();
-      auto to = take_part<core::NodeStarted>(from);
-      to.pids.assign(from.pids().begin(), from.pids().end());
-      to.worker_pid = from.worker_pid();
-      to.resolved = from.resolved();
-      return to;
-    }
-    case pb::Record::kNodeStartFailed: {
-      const auto& from = record.node_start_failed();
-      auto to = take_part<core::NodeStartFailed>(from);
-      to.why = from_record(from.why(), trouble);
-      to.text = from.text();
-      to.torn.assign(from.torn().begin(), from.torn().end());
-      to.there = from.there();
-      to.needed = from.needed();
-      to.names_sha256 = from.names_sha256();
-      return to;
-    }
-    case pb::Record::kRankExited: {
-      const auto& from = record.rank_exited();
-      auto to = take_part<core::RankExited>(from);
-      to.rank = RankNo(from.rank());
-      to.code = from.code();
-      to.signal = from.signal();
-      to.stop_requested = from.stop_requested();
-      to.oom = from.oom();
-      to.lost = from.lost();
-      to.success_seen = from.success_seen();
-      to.evidence = from.evidence();
-      to.evidence_kind = from_record(from.evidence_kind(), trouble);
-      if (from.has_step()) to.step = from.step();
-      if (from.has_total()) to.total = from.total();
-      to.killed_unasked = from.killed_unasked();
-      if (from.has_training_rank()) to.training_rank = from.training_rank();
-      return to;
-    }
-    case pb::Record::kAuxiliaryExited: {
-      const auto& from = record.auxiliary_exited();
-      auto to = take_part<core::AuxiliaryExited>(from);
-      to.name = from.name();
-      to.code = from.code();
-      to.signal = from.signal();
-      to.evidence = from.evidence();
-      return to;
-    }
-    case pb::Record::kNodeSwept: {
-      auto to = take_part<core::NodeSwept>(record.node_swept());
-      to.reason = record.node_swept().reason();
-      return to;
-    }
-    case pb::Record::kFirstStep: {
-      auto to = take_part<core::FirstStep>(record.first_step());
-      to.step = record.first_step().step();
-      return to;
-    }
-    case pb::Record::kScriptLaunched: {
-      const auto& from = record.script_launched();
-      auto to = take_part<core::ScriptLaunched>(from);
-      to.first_rank = from.first_rank();
-      to.ranks = from.ranks();
-      to.save = from.save();
-      to.weights_alone = from.weights_alone();
-      return to;
+    case pb::Record::kAgentFact: {
+      const auto& from = record.agent_fact();
+      core::FactEvent fact =
+          core::event_of(from.fact(), {.node = NodeName(from.node()),
+                                       .instance = InstanceId(from.instance()),
+                                       .controller_time = from_ns(from.controller_time_ns())});
+      trouble.unknown = std::move(fact.unknown);
+      if (!fact.body) {
+        trouble.damaged = "a fact of no kind";
+        return {};
+      }
+      return std::visit([](auto& body) { return core::EventBody(std::move(body)); }, *fact.body);
     }
     case pb::Record::kCheckpointCompleted: {
       const auto& from = record.checkpoint_completed();
@@ -388,18 +311,6 @@ std::string_view kind_name(std::uint32_t type) {
   const auto* field = pb::Record::descriptor()->FindFieldByNumber(static_cast<int>(type));
   return field != nullptr && field->containing_oneof() != nullptr ? std::string_view(field->name())
                                                                   : std::string_view();
-}
-
-const JobId* job_of(const core::Event& event) {
-  return std::visit(
-      [](const auto& body) -> const JobId* {
-        if constexpr (requires { body.job; }) {
-          return &body.job;
-        } else {
-          return nullptr;
-        }
-      },
-      event.body);
 }
 
 }  // namespace muster::journal

@@ -1,4 +1,5 @@
 #include "common/base/assert.h"
+#include "controller/core/model/fact.h"
 #include "controller/journal/codec.h"
 #include "muster/journal/v1/record.pb.h"
 
@@ -21,17 +22,6 @@ pb::FailureClass to_record(core::FailureClass cls) {
   }
   MUSTER_ASSERT(false, "a failure class that the journal cannot write");
 }
-pb::StartFailure to_record(core::StartFailure why) {
-  switch (why) {
-    case core::StartFailure::Gone: return pb::START_FAILURE_GONE;
-    case core::StartFailure::Launch: return pb::START_FAILURE_LAUNCH;
-    case core::StartFailure::Port: return pb::START_FAILURE_PORT;
-    case core::StartFailure::Disk: return pb::START_FAILURE_DISK;
-    case core::StartFailure::Node: return pb::START_FAILURE_NODE;
-    case core::StartFailure::Checkpoint: return pb::START_FAILURE_CHECKPOINT;
-  }
-  MUSTER_ASSERT(false, "a start failure that the journal cannot write");
-}
 pb::Outcome to_record(core::Outcome outcome) {
   switch (outcome) {
     case core::Outcome::Succeeded: return pb::OUTCOME_SUCCEEDED;
@@ -47,15 +37,6 @@ pb::Note to_record(core::Note note) {
   }
   return pb::NOTE_UNSPECIFIED;
 }
-pb::EvidenceKind to_record(core::EvidenceKind kind) {
-  switch (kind) {
-    case core::EvidenceKind::Unknown: return pb::EVIDENCE_KIND_UNSPECIFIED;
-    case core::EvidenceKind::Cause: return pb::EVIDENCE_KIND_CAUSE;
-    case core::EvidenceKind::Consequence: return pb::EVIDENCE_KIND_CONSEQUENCE;
-  }
-  MUSTER_ASSERT(false, "a kind of evidence that the journal cannot write");
-}
-
 void put(pb::Verdict& to, const core::Verdict& from) {
   to.set_class_(to_record(from.cls));
   to.set_node(from.node.value);
@@ -167,74 +148,12 @@ struct Writer {
     to.set_table_sha256(from.table_sha256);
     for (const core::SavedBefore& one : from.saved) put(*to.add_saved(), one);
   }
-  void operator()(const core::NodeStarted& from) const {
-    auto& to = *record.mutable_node_started();
-    part(to, from);
-    to.mutable_pids()->Add(from.pids.begin(), from.pids.end());
-    to.set_worker_pid(from.worker_pid);
-    to.set_node_time_ns(to_ns(from.node_time));
-    if (from.resolved.ByteSizeLong() > 0) *to.mutable_resolved() = from.resolved;
-  }
-  void operator()(const core::NodeStartFailed& from) const {
-    auto& to = *record.mutable_node_start_failed();
-    part(to, from);
-    to.set_why(to_record(from.why));
-    to.set_text(from.text);
-    to.set_node_time_ns(to_ns(from.node_time));
-    to.mutable_torn()->Add(from.torn.begin(), from.torn.end());
-    to.set_there(from.there);
-    to.set_needed(from.needed);
-    to.set_names_sha256(from.names_sha256);
-  }
-  void operator()(const core::RankExited& from) const {
-    auto& to = *record.mutable_rank_exited();
-    part(to, from);
-    to.set_rank(from.rank.value);
-    to.set_code(from.code);
-    to.set_signal(from.signal);
-    to.set_stop_requested(from.stop_requested);
-    to.set_oom(from.oom);
-    to.set_lost(from.lost);
-    to.set_success_seen(from.success_seen);
-    to.set_evidence(from.evidence);
-    to.set_node_time_ns(to_ns(from.node_time));
-    to.set_evidence_kind(to_record(from.evidence_kind));
-    if (from.step) to.set_step(*from.step);
-    if (from.total) to.set_total(*from.total);
-    to.set_killed_unasked(from.killed_unasked);
-    if (from.controller_time) to.set_controller_time_ns(to_ns(*from.controller_time));
-    if (from.training_rank) to.set_training_rank(*from.training_rank);
-  }
-  void operator()(const core::AuxiliaryExited& from) const {
-    auto& to = *record.mutable_auxiliary_exited();
-    part(to, from);
-    to.set_name(from.name);
-    to.set_code(from.code);
-    to.set_signal(from.signal);
-    to.set_evidence(from.evidence);
-    to.set_node_time_ns(to_ns(from.node_time));
-    if (from.controller_time) to.set_controller_time_ns(to_ns(*from.controller_time));
-  }
-  void operator()(const core::NodeSwept& from) const {
-    auto& to = *record.mutable_node_swept();
-    part(to, from);
-    to.set_reason(from.reason);
-    to.set_node_time_ns(to_ns(from.node_time));
-  }
-  void operator()(const core::FirstStep& from) const {
-    auto& to = *record.mutable_first_step();
-    part(to, from);
-    to.set_step(from.step);
-    to.set_node_time_ns(to_ns(from.node_time));
-  }
-  void operator()(const core::ScriptLaunched& from) const {
-    auto& to = *record.mutable_script_launched();
-    part(to, from);
-    to.set_first_rank(from.first_rank);
-    to.set_ranks(from.ranks);
-    to.set_save(from.save);
-    to.set_weights_alone(from.weights_alone);
-    to.set_node_time_ns(to_ns(from.node_time));
+  void operator()(const core::FactKind auto& from) const {
+    auto& to = *record.mutable_agent_fact();
+    to.set_node(from.node.value);
+    to.set_instance(from.instance.value);
+    to.set_controller_time_ns(to_ns(from.controller_time));
+    *to.mutable_fact() = core::fact_of(from);
   }
   void operator()(const core::CheckpointCompleted& from) const {
     auto& to = *record.mutable_checkpoint_completed();

@@ -18,8 +18,7 @@
 //
 // When a journal turns out to be older than it must be, including its whole directory, a mark
 // replaces its head: one line of text that names how this was noticed. Then nobody knows how far
-// the journal had gone. read() returns DataLoss with that sentence; the read() of an older release
-// returns DataLoss with a sentence of its own.
+// the journal had gone. read() returns DataLoss with that sentence.
 #pragma once
 
 #include <filesystem>

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/event_fields.h"
 #include "controller/journal/codec.h"
 
 namespace muster::journal {
@@ -18,8 +19,7 @@ void LiveRows::add(JournalIndex index, const core::Event& event) {
     only_ends_matter(nodes_[registered->node], index);
     if (const auto dead = dead_.extract(registered->node)) superseded_.push_back(dead.mapped());
   } else if (const auto* dead = std::get_if<core::NodeDeclaredDead>(&event.body)) {
-    const auto [known, fresh] = dead_.try_emplace(dead->node, index);
-    if (!fresh) superseded_.push_back(std::exchange(known->second, index));
+    dead_.emplace(dead->node, index);
   } else if (const auto* archived = std::get_if<core::JobArchived>(&event.body)) {
     const auto [known, fresh] = archived_.try_emplace(archived->job, index);
     if (!fresh) superseded_.push_back(std::exchange(known->second, index));
@@ -33,7 +33,7 @@ void LiveRows::add(JournalIndex index, const core::Event& event) {
       superseded_.push_back(index);
       archived_.erase(known);
     }
-  } else if (const JobId* job = job_of(event)) {
+  } else if (const JobId* job = core::job_of(event.body)) {
     jobs_[*job].push_back(index);
     if (archived_.contains(*job)) unmoved_.insert(*job);
   }

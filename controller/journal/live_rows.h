@@ -10,7 +10,7 @@
 // - Of the ControllerStarted rows, all except the first, the last, and the two around each accepted
 //   loss. What these rows record about the jobs is in no other row.
 // - Of each node's NodeRegistered rows, all except the first and the last.
-// - NodeDeclaredDead of a node that has registered since, or that was declared dead again.
+// - NodeDeclaredDead of a node that has registered since.
 #pragma once
 
 #include <map>

@@ -16,8 +16,11 @@ constexpr std::size_t kWordCost = 32, kVariableCost = 128;  // of a plan, beyond
 engine::LaunchRequest first_attempt(const v1::JobSpec& spec) {
   engine::LaunchRequest request{
       .spec = &spec, .job_id = "plan", .attempt = 1, .master_port = 1, .imagined = true};
-  request.nodes = {
-      {.name = "node-0", .address = "127.0.0.1", .devices = {0}, .first_rank = 0, .rank_count = 1}};
+  request.nodes = {{.node = NodeName("node-0"),
+                    .address = "127.0.0.1",
+                    .devices = {0},
+                    .first_rank = RankNo(0),
+                    .rank_count = 1}};
   request.out_dir = engine::out_dir(spec, request.job_id, "/");
   request.save_dir = engine::save_dir(spec, request.out_dir, request.attempt);
   request.unresolved = true;
@@ -53,17 +56,17 @@ Longest longest(const v1::JobSpec& spec) {
              .imagined = true};
   for (std::uint32_t i = 0; i < nodes; ++i) {
     const std::uint32_t ranks = engine::ranks_on_node(spec, i, devices);
-    request.nodes.push_back(
-        {.first_rank = once ? std::min<std::uint32_t>(i, 1) : i * ranks, .rank_count = ranks});
+    request.nodes.push_back({.first_rank = RankNo(once ? std::min<std::uint32_t>(i, 1) : i * ranks),
+                             .rank_count = ranks});
   }
   request.nodes.front().address = std::string(45, '1');
-  engine::NodeSlot& slot = request.nodes[result.node];
-  slot.name = std::string(63, 'n');
+  engine::PlacedNode& slot = request.nodes[result.node];
+  slot.node = NodeName(std::string(63, 'n'));
   slot.address = std::string(45, '1');
   slot.device_type = "ascend910_93";
   slot.interface = std::string(15, 'i');
   slot.hccl_port = 65'504;
-  for (engine::NodeSlot& one : request.nodes) {  // a rank table of super-pods is longer
+  for (engine::PlacedNode& one : request.nodes) {  // a rank table of super-pods is longer
     one.super_pod_id = std::string(10, '9');
     one.super_device_ids.assign(one.rank_count, std::string(10, '9'));
   }
@@ -158,9 +161,10 @@ Result<void> check_launches(const v1::JobSpec& spec) {
   if (auto plan = engine::plan_launch(first_attempt(spec)); !plan)
     return fail(std::move(plan.error()));
   Longest most = longest(spec);
-  const engine::NodeSlot& slot = most.request.nodes[most.node];
+  const engine::PlacedNode& slot = most.request.nodes[most.node];
   // Plans one rank first, before memory is used for all of them.
-  most.request.only = engine::RankRange{.first = slot.first_rank + slot.rank_count - 1, .count = 1};
+  most.request.only =
+      engine::RankRange{.first = slot.first_rank.value + slot.rank_count - 1, .count = 1};
   const auto one = engine::plan_launch(most.request);
   if (!one) return fail(one.error());
   if (auto fits =
@@ -168,7 +172,7 @@ Result<void> check_launches(const v1::JobSpec& spec) {
       !fits)
     return fits;
   most.request.table = one->table;
-  most.request.only = engine::RankRange{.first = slot.first_rank, .count = slot.rank_count};
+  most.request.only = engine::RankRange{.first = slot.first_rank.value, .count = slot.rank_count};
   const auto all = engine::plan_launch(most.request);
   if (!all) return fail(all.error());
   return judge(spec, slot.rank_count, sent(engine::node_launch(most.request, *all, most.node)),

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "common/engine/model/host_network.h"
 #include "common/engine/model/start.h"
@@ -10,20 +10,10 @@
 #include "controller/core/chains/start_point.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/spec_view.h"
-#include "controller/core/placement/placed_table.h"
 #include "controller/launch/bounds.h"
 
 namespace muster::controller {
 namespace {
-
-std::string device_type(const core::PlacedNode& placed, const core::Ledger& ledger) {
-  if (!placed.device_type.empty() || placed.devices.empty()) return placed.device_type;
-  const auto known = ledger.nodes.find(placed.node);
-  if (known == ledger.nodes.end()) return {};
-  const auto& devices = known->second.inventory.devices();
-  const auto first = std::ranges::find(devices, placed.devices.front(), &v1::Device::id);
-  return first == devices.end() ? std::string() : first->type();
-}
 
 // The ports that must be free on the node before its ranks start.
 void add_ports(v1::NodeLaunch& launch, const core::PlacedNode& placed, std::uint16_t master_port) {
@@ -59,15 +49,6 @@ void go_on_from(engine::LaunchRequest& request, const std::optional<core::Resume
   (point->from_start && weights ? request.start_dir : request.resume_dir) = links;
 }
 
-std::vector<engine::ShardOwner> nodes_of(const core::OwnedShards& owned) {
-  std::vector<engine::ShardOwner> nodes;
-  nodes.reserve(owned.holders.size());
-  for (const core::ShardHolder& one : owned.holders)
-    nodes.push_back(
-        {.node = one.node.str(), .ranks = {.first = one.first_rank.value, .count = one.ranks}});
-  return nodes;
-}
-
 // For checkpoint.storage: local. It finds where the files are. For another job's checkpoint, the
 // submission contains that. For a stage's checkpoint, the end of the stage contains it. For an
 // attempt of this job, the placement contains it.
@@ -76,45 +57,39 @@ void find_holders(engine::LaunchRequest& request, const core::JobRecord& job,
   if (!core::fetches_files(job.spec)) return;
   for (const v1::StageDir& stage : job.resolved.stage().dirs()) {
     const auto owned = job.owned.find(JobId(stage.job()));
-    if (owned != job.owned.end())
-      request.stage_owners[stage.stage()] = {.attempt = owned->second.attempt.value,
-                                             .nodes = nodes_of(owned->second)};
+    if (owned != job.owned.end()) request.stage_shards[stage.stage()] = owned->second;
   }
   if (!attempt.resume) return;
   if (!attempt.resume->from_start) {
     if (const core::AttemptRecord* writer = job.attempt(attempt.resume->attempt))
-      request.resume_owners = nodes_of(core::owned_shards(job, *writer));
+      request.resume_holders = core::owned_shards(job, *writer).holders;
     return;
   }
   for (const v1::ShardHolder& one : job.resolved.start().point().holders())
-    request.resume_owners.push_back(
-        {.node = one.node(), .ranks = {.first = one.first_rank(), .count = one.ranks()}});
+    request.resume_holders.push_back({.node = NodeName(one.node()),
+                                      .first_rank = RankNo(one.first_rank()),
+                                      .ranks = one.ranks()});
   constexpr std::string_view kStage = "stage:";
   const std::string_view from = job.spec.start().from();
   if (!from.starts_with(kStage)) return;
-  const auto stage = request.stage_owners.find(
+  const auto stage = request.stage_shards.find(
       std::string(from.substr(kStage.size(), from.find('/') - kStage.size())));
-  if (stage != request.stage_owners.end()) request.resume_owners = stage->second.nodes;
+  if (stage != request.stage_shards.end()) request.resume_holders = stage->second.holders;
 }
 
 }  // namespace
 
 engine::LaunchRequest launch_request(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved,
                                      const JobId& job, AttemptNo attempt,
-                                     std::span<const core::PlacedNode> nodes,
-                                     std::uint16_t master_port,
+                                     std::vector<core::PlacedNode> nodes, std::uint16_t master_port,
                                      const std::optional<core::ResumePoint>& resume,
-                                     const core::Ledger& ledger, const std::string& cluster_out) {
+                                     const std::string& cluster_out) {
   engine::LaunchRequest request;
   request.spec = &spec;
   request.resolved = &resolved;
   request.job_id = job.str();
   request.attempt = attempt.value;
-  request.nodes.reserve(nodes.size());
-  for (const core::PlacedNode& placed : nodes) {
-    request.nodes.push_back(core::slot_of(placed));
-    request.nodes.back().device_type = device_type(placed, ledger);
-  }
+  request.nodes = std::move(nodes);
   request.master_port = master_port;
   request.out_dir = engine::out_dir(spec, request.job_id, cluster_out);
   request.save_dir = engine::save_dir(spec, request.out_dir, request.attempt);
@@ -123,17 +98,15 @@ engine::LaunchRequest launch_request(const v1::JobSpec& spec, const v1::Resolved
 }
 
 engine::LaunchRequest launch_request(const core::JobRecord& job, const core::AttemptRecord& attempt,
-                                     const core::Ledger& ledger, const std::string& cluster_out) {
+                                     const std::string& cluster_out) {
   std::vector<core::PlacedNode> nodes;
   nodes.reserve(attempt.parts.size());
   for (const core::NodePart& part : attempt.parts) nodes.push_back(part.placed);
   engine::LaunchRequest request =
-      launch_request(job.spec, job.resolved, job.id, attempt.number, nodes, attempt.master_port,
-                     attempt.resume, ledger, cluster_out);
+      launch_request(job.spec, job.resolved, job.id, attempt.number, std::move(nodes),
+                     attempt.master_port, attempt.resume, cluster_out);
   find_holders(request, job, attempt);
-  for (const core::SavedBefore& one : attempt.saved)
-    request.saved.push_back(
-        {.as = one.as, .job = one.job.str(), .path = one.path, .step = one.step});
+  request.saved = attempt.saved;
   return request;
 }
 

@@ -1,13 +1,12 @@
 // Turns what the ledger has about an attempt into the input of common/engine, and into the part
 // that one node is sent. Pure.
 //
-// The same ledger always gives the same launch, in every incarnation of the controller. The
-// placement contains what a node reported about itself at that time. Only for records older than
-// 0.2 the type of the devices is read from the node's present inventory.
+// The same record always gives the same launch, in every incarnation of the controller. The
+// placement contains what a node reported about itself at that time.
 #pragma once
 
-#include <span>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/engine/model/engine.h"
@@ -19,12 +18,11 @@ namespace muster::controller {
 // jobs that name no directory.
 engine::LaunchRequest launch_request(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved,
                                      const JobId& job, AttemptNo attempt,
-                                     std::span<const core::PlacedNode> nodes,
-                                     std::uint16_t master_port,
+                                     std::vector<core::PlacedNode> nodes, std::uint16_t master_port,
                                      const std::optional<core::ResumePoint>& resume,
-                                     const core::Ledger& ledger, const std::string& cluster_out);
+                                     const std::string& cluster_out);
 engine::LaunchRequest launch_request(const core::JobRecord& job, const core::AttemptRecord& attempt,
-                                     const core::Ledger& ledger, const std::string& cluster_out);
+                                     const std::string& cluster_out);
 
 // Calls plan_launch(). The rank table is made once, is kept in `request`, and is used again for
 // later plans of the same request. Errors: what the engine refuses; a table that differs from the

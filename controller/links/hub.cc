@@ -1,16 +1,15 @@
 #include "controller/links/hub.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/util/time_util.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "common/engine/model/fetches.h"
 #include "common/log/log.h"
+#include "common/proto/proto_time.h"
 #include "common/rpc/status.h"
 #include "controller/core/hello.h"
-#include "controller/core/recovery/reported_time.h"
 #include "controller/launch/launch.h"
 
 namespace muster::controller {
@@ -97,8 +96,7 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesReques
                   fmt::format("node '{}' is not to start job '{}' attempt {} (any more)",
                               request.node(), request.job_id(), request.attempt()));
   }
-  const engine::LaunchRequest launch =
-      launch_request(job->second, *attempt, view.ledger, options_.cluster_out);
+  const engine::LaunchRequest launch = launch_request(job->second, *attempt, options_.cluster_out);
   const std::vector<v1::Fetch> fetches = engine::fetches(launch, attempt->part_index.at(node));
   if (request.number() >= fetches.size())
     return refuse(grpc::StatusCode::OUT_OF_RANGE, "the order names no such directory");
@@ -258,6 +256,7 @@ void Hub::on_heartbeat(const SessionPtr& session, v1::Heartbeat heartbeat, Now a
   v1::HeartbeatAck ack;
   ack.set_number(heartbeat.number());
   ack.set_epoch(epoch_.load(std::memory_order_acquire));
+  *ack.mutable_at() = to_proto(arrived.wall);
   const NodeName& node = session->node();
   const ConnectionId connection = session->connection();
   shell_.observe(
@@ -314,7 +313,7 @@ void Hub::on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presen
       if (sample.rank() != reporting_rank->first.value) continue;
       const bool not_finite = !sample.has_loss() && sample.loss_not_finite();
       const double loss = not_finite ? std::numeric_limits<double>::quiet_NaN() : sample.loss();
-      points.push_back({.at = core::to_wall(sample.at()),
+      points.push_back({.at = to_wall(sample.at()),
                         .attempt = attempt,
                         .step = sample.step(),
                         .loss = loss,
@@ -376,8 +375,7 @@ void Hub::cannot_launch(const NodeName& node, const core::Assignment& wanted, co
   v1::Fact fact;
   fact.set_job_id(wanted.job.str());
   fact.set_attempt(wanted.attempt.value);
-  *fact.mutable_at() =
-      google::protobuf::util::TimeUtil::NanosecondsToTimestamp(now.wall.time_since_epoch().count());
+  *fact.mutable_at() = to_proto(now.wall);
   fact.mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
   fact.mutable_start_failed()->set_text(why.message);
   const core::NodePart& part = *view.ledger.jobs.at(wanted.job).attempt(wanted.attempt)->part(node);

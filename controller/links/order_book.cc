@@ -9,7 +9,7 @@ Result<v1::Order> OrderBook::run(const core::Ledger& ledger, const NodeName& nod
   const core::JobRecord& job = ledger.jobs.at(wanted.job);
   const core::AttemptRecord& attempt = *job.attempt(wanted.attempt);
   const auto [entry, fresh] = requests_.try_emplace({wanted.job, wanted.attempt});
-  if (fresh) entry->second = launch_request(job, attempt, ledger, cluster_out_);
+  if (fresh) entry->second = launch_request(job, attempt, cluster_out_);
   auto launch = part_launch(job, attempt, entry->second, attempt.part_index.at(node));
   if (!launch) return fail(std::move(launch.error()));
   v1::Order order;

@@ -13,8 +13,8 @@ std::string attempt_text(AttemptNo attempt) { return "attempt " + std::to_string
 std::optional<std::string> taken_device(const core::Ledger& ledger,
                                         const core::AttemptPlaced& placed) {
   for (const core::PlacedNode& node : placed.nodes) {
-    const auto holders = ledger.device_holders.find(node.node);
-    if (holders == ledger.device_holders.end()) continue;
+    const auto holders = ledger.indexes.device_holders.find(node.node);
+    if (holders == ledger.indexes.device_holders.end()) continue;
     for (const std::uint32_t device : node.devices) {
       if (holders->second.contains(device))
         return "device " + std::to_string(device) + " of node '" + node.node.str() +
@@ -96,7 +96,7 @@ std::optional<std::string> nonsense(const core::Ledger& ledger, const core::Even
   if (const auto* ended = std::get_if<core::JobEnded>(&body)) {
     if (!next_phase(job.phase, step_of(*ended, job.phase)))
       return "ended while " + std::string(to_string(job.phase));
-    if (job.current() != nullptr && job.current()->state != core::AttemptState::Ended)
+    if (job.current() != nullptr && !core::is_over(job.current()->state))
       return "ended before " + attempt_text(job.current()->number) + " did";
   }
   if (number.value == 0) return std::nullopt;

@@ -208,8 +208,8 @@ def agents():
             f'devices {{ id: {id} physical_id: {physical} type: "{kind}" }}'
             for id, physical, kind in devices
         )
-        return (f'== {node}\nhello {{ protocol_min: 1 protocol_max: 1 version: "1" node: "{node}" instance: "i-{node}" boot_id: "b"\n'
-                f'  inventory {{ address: "10.0.0.1" {cards} }} {more} }}\n')  # fmt: skip
+        return (f'== {node}\nhello {{ protocol_min: 1 protocol_max: 1 version: "1" node: "{node}" instance: "i-{node}" incarnation: "1" boot_id: "b" uptime {{ seconds: 60 }}\n'
+                f'  inventory {{ address: "10.0.0.1" interfaces {{ name: "eth0" addresses: "10.0.0.1" }} {cards} }} {more} }}\n')  # fmt: skip
 
     def fact(node, job, what, attempt=1):
         return f'== {node}\nfacts {{ sequence: 1 facts {{ job_id: "{job}" attempt: {attempt} at {{ seconds: 1800000000 }} {what} }} }}\n'
@@ -229,6 +229,7 @@ def agents():
         (
             "started { }",
             "first_step { step: 1 }",
+            "node_clock_skewed { ahead { seconds: 75 } }",
             "exited { rank: 0 }",
             "exited { rank: 1 signal: 9 }",
             'auxiliary_exited { name: "scheduler" code: 1 }',
@@ -277,7 +278,7 @@ WORDS = {
     "agents": r"""
         "== n0" "== n1" "== later " "hello { " "facts { " "heartbeat { " "devices { " "physical_id: " "job_id: " "attempt: " "started { " "exited { " "swept { "
         "start_failed { " "first_step { " "auxiliary_exited { " "rank: " "seconds: " "readings { " "ranks { " "samples { " "shards { " "occupants { "
-        "present { " "4294967295" "18446744073709551615" "-9223372036854775808"
+        "present { " "incarnation: " "uptime { " "4294967295" "18446744073709551615" "-9223372036854775808"
     """,
     "diff": r"""
         "diff --git a/" " b/" "--- a/" "+++ b/" "/dev/null" "@@ -1,3 +1,4 @@" "@@ -0,0 +1 @@" "new file mode 100644" "deleted file mode " "old mode " "new mode "
@@ -311,7 +312,7 @@ WORDS = {
 
 def dictionary(target):
     if target == "spec":
-        with open(os.path.join(ROOT, "common/spec/key_table.cc"), encoding="utf-8") as file:
+        with open(os.path.join(ROOT, "common/spec/keys/key_table.cc"), encoding="utf-8") as file:
             keys = set(re.findall(r'^\s*\{"([a-z_.]+)",', file.read(), re.M))
         words = {part for key in keys for part in (key, key.split(".")[-1] + ": ")} | {
             "#set ",

@@ -533,6 +533,7 @@ class OneCluster(Case):
         try:
             protos = sorted(glob.glob(os.path.join(ROOT, "proto/muster/v1/*.proto")))
             compile_protos(classes, *protos, includes=[os.path.join(ROOT, "proto")])
+            from google.protobuf import duration_pb2
             from muster.v1 import agent_service_pb2, job_service_pb2
 
             with grpc.insecure_channel("unix:" + self.cluster.path("s")) as channel:
@@ -580,14 +581,18 @@ class OneCluster(Case):
                     version="9.9.9",
                     node="n8",
                     instance="0" * 32,
+                    incarnation="b/1/1",
                     boot_id="b",
+                    uptime=duration_pb2.Duration(seconds=60),
                 )
                 for title, change in (
                     ("a newer agent", dict(protocol_min=99, protocol_max=99)),
-                    ("an agent of before the first release", dict(protocol_min=0, protocol_max=0)),
+                    ("an agent without a protocol", dict(protocol_min=0, protocol_max=0)),
                     ("an agent of another cluster", dict(cluster_id="0123456789abcdef")),
                     ("an agent that has seen a later epoch", dict(highest_epoch=1000)),
                     ("an agent without a name", dict(node="")),
+                    ("an agent without an incarnation", dict(incarnation="")),
+                    ("an agent without its machine's uptime", dict(uptime=None)),
                 ):
                     with self.subTest(title):
                         done = threading.Event()

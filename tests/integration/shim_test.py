@@ -96,6 +96,11 @@ WHO = """import os
 print(f"this is rank {os.environ['RANK']} of the training", flush=True)
 """
 
+# A script that changes a variable of muster's.
+CHANGED = """export MUSTER_SHIM_EDITS='{"edits":[{"erase":"--save"}]}'
+torchrun --nproc_per_node 8 who.py
+"""
+
 # A batch size that is the script's own business, as it thinks.
 COMPUTED = TORCHRUN.replace("mkdir -p logs", "GBS=$((NNODES * 8))\nmkdir -p logs")
 
@@ -163,7 +168,7 @@ NOT_THIS = '#!/bin/sh\necho "the real $(basename $0) was called" >&2\nexit 99\n'
 
 class Shim(EngineTest):
     scripts = {"pretrain_gpt.py": "megatron-core-0.12"}
-    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "short.sh": SHORT, "behind_short.sh": BEHIND_SHORT, "computed.sh": COMPUTED, "last_line.sh": LAST_LINE, "fails.py": FAILS, "numbers.sh": NUMBERS, "who.py": WHO, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
+    files = {"run.sh": TORCHRUN, "weights.sh": WEIGHTS, "first.sh": FIRST, "further.sh": FURTHER, "short.sh": SHORT, "behind_short.sh": BEHIND_SHORT, "computed.sh": COMPUTED, "last_line.sh": LAST_LINE, "fails.py": FAILS, "numbers.sh": NUMBERS, "who.py": WHO, "changed.sh": CHANGED, "faulty.sh": FAULTY, "activated.sh": ACTIVATED, "background.sh": BACKGROUND, "kept.sh": KEPT, "allreduce.py": ALLREDUCE, "real.sh": REAL, "msrun.sh": MSRUN, "worker.py": WORKER,
              "real/torchrun": REAL_TORCHRUN, "env/bin/torchrun": NOT_THIS}  # fmt: skip
 
     @classmethod
@@ -533,6 +538,14 @@ class Shim(EngineTest):
         self.assertIn("is a lone blank", self.logs(job))
         self.assertEqual(record.losses(), {})
 
+    def test_edits_that_a_script_has_changed(self):
+        job, _ = self.script("changed", "changed.sh")
+        self.cluster.wait(job, code=1)
+        logs = self.logs(job)
+        self.assertIn("muster: error: torchrun: changing the training program's arguments: ", logs)
+        self.assertIn("change 1 is of no known form; leave the variable as muster sets it", logs)
+        self.assertNotIn("this is rank", logs)
+
     def test_ranks_in_the_background(self):
         job, record = self.script("background", "background.sh", engine="torch", step_ms=UNHURRIED)
         killed = self.kill_a_rank(job, record)
@@ -655,6 +668,9 @@ class Shim(EngineTest):
         plan = self.cluster.output("plan", path, "--rank", "1")
         for line in ("NODE_RANK=1", "NNODES=2", "MUSTER_SHIM_WORLD_SIZE=4", "launch.per: node"):
             self.assertIn(line, plan)
+        edits = re.search(r"MUSTER_SHIM_EDITS='(\{.*\})'", plan)
+        self.assertIsNotNone(edits, plan)
+        self.assertIn({"onlyWith": {"options": ["--save", "--load"]}}, json.loads(edits[1])["edits"])
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
+#include "common/proto/proto_time.h"
 #include "tests/scenarios/describe.h"
 
 namespace muster::scenarios {
@@ -84,6 +86,7 @@ v1::JobSpec spec_of(const Command& command) {
   auto& recovery = *spec.mutable_recovery();
   recovery.set_max_restarts(number_of(command.option("max_restarts", "20")));
   set(*recovery.mutable_window(), command.option("window", "24h"));
+  if (command.has("backoff")) set(*recovery.mutable_backoff(), command.option("backoff"));
   set(*recovery.mutable_orphan_grace(), command.option("orphan_grace", "30m"));
   set(*recovery.mutable_stop_grace(), command.option("stop_grace", "5s"));
   if (const std::string success = command.option("success"); success.starts_with("regex:")) {
@@ -103,9 +106,8 @@ v1::Fact fact_of(const World& world, const core::JobRecord& job, const core::Att
   v1::Fact fact;
   fact.set_job_id(job.id.str());
   fact.set_attempt(attempt.number.value);
-  const auto at = (world.now().wall + offset).time_since_epoch();
-  fact.mutable_at()->set_seconds(std::chrono::duration_cast<std::chrono::seconds>(at).count());
-  fact.mutable_at()->set_nanos(static_cast<std::int32_t>((at % std::chrono::seconds(1)).count()));
+  *fact.mutable_at() = to_proto(world.now().wall + offset);
+  *fact.mutable_age() = to_proto(std::max(-offset, Duration::zero()));
   return fact;
 }
 
@@ -156,6 +158,9 @@ void node(World& world, const Command& command) {
   agent.instance = command.option("instance", name + "-i1");
   agent.inventory.Clear();
   agent.inventory.set_address(command.option("address", name));
+  v1::NetworkInterface& network = *agent.inventory.add_interfaces();
+  network.set_name("eth0");
+  network.add_addresses(agent.inventory.address());
   for (std::uint32_t id = 0; id < number_of(command.option("devices", "2")); ++id) {
     v1::Device& device = *agent.inventory.add_devices();
     device.set_id(id);
@@ -292,8 +297,8 @@ void submit(World& world, const Command& command) {
 void cancel(World& world, const Command& command) {
   const auto known = world.jobs.find(command.word(0));
   // The name of a chain means the whole chain.
-  const auto chain = world.ledger().chain_names.find(command.word(0));
-  const bool whole = known == world.jobs.end() && chain != world.ledger().chain_names.end();
+  const auto chain = world.ledger().indexes.chain_names.find(command.word(0));
+  const bool whole = known == world.jobs.end() && chain != world.ledger().indexes.chain_names.end();
   world.put(core::CancelJob{.job = whole                       ? chain->second
                                    : known == world.jobs.end() ? JobId(command.word(0))
                                                                : known->second,
@@ -414,6 +419,13 @@ void swept(World& world, const Command& command) {
     fact.mutable_swept()->set_reason(reason);
     report(world, node, std::move(fact));
   }
+}
+
+void clock_skewed(World& world, const Command& command) {
+  v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt_named(world, command));
+  *fact.mutable_node_clock_skewed()->mutable_ahead() =
+      to_proto(duration_of(command.option("ahead")));
+  report(world, command.word(1), std::move(fact));
 }
 
 void first_step(World& world, const Command& command) {
@@ -538,6 +550,7 @@ constexpr Verb kVerbs[] = {
     {"auxiliary", auxiliary},
     {"done", done},
     {"swept", swept},
+    {"clock-skewed", clock_skewed},
     {"first-step", first_step},
     {"heartbeat", heartbeat},
     {"logs", logs},

@@ -79,6 +79,10 @@ class Describer {
   std::string operator()(const core::FirstStep& event) const {
     return head(event) + fmt::format("first step {}, seen on {}", event.step, event.node.str());
   }
+  std::string operator()(const core::NodeClockSkewed& event) const {
+    return head(event) + fmt::format("the clock of {} is {} s ahead", event.node.str(),
+                                     event.ahead / std::chrono::seconds(1));
+  }
   std::string operator()(const core::ScriptLaunched& event) const {
     return head(event) + fmt::format("its script would save in {}{}", event.save,
                                      event.weights_alone ? ", weights alone" : "");
@@ -169,12 +173,12 @@ std::string describe_job(const core::Ledger& ledger, const core::JobRecord& job)
   for (const core::AttemptRecord& attempt : job.attempts) {
     text += fmt::format("  attempt {}: {} of {} swept, {} ranks exited, {}", attempt.number.value,
                         attempt.parts_swept, attempt.parts.size(), attempt.ranks_exited,
-                        attempt.verdict     ? verdict_text(*attempt.verdict)
-                        : attempt.completed ? "completed"
-                                            : "no verdict");
+                        attempt.verdict ? verdict_text(*attempt.verdict)
+                        : attempt.state == core::AttemptState::Completed ? "completed"
+                                                                         : "no verdict");
     text += attempt.caught_up_at ? ", caught up\n" : "\n";
   }
-  for (const auto& [node, holders] : ledger.device_holders) {
+  for (const auto& [node, holders] : ledger.indexes.device_holders) {
     for (const auto& [device, key] : holders) {
       if (key.first == job.id)
         text +=

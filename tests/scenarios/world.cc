@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "controller/core/dump.h"
+#include "controller/core/model/rebuild.h"
 #include "controller/journal/live_rows.h"
 #include "tests/scenarios/describe.h"
 
@@ -102,6 +103,8 @@ core::Turned World::turn(std::span<const core::TurnItem> items, bool judge) {
   if (!turned.moot.empty())
     throw std::runtime_error("propose() asked for something that decide() does not accept: " +
                              turned.moot.front());
+  if (const std::string wrong = core::wrongly_derived(ledger()); !wrong.empty())
+    throw std::runtime_error("an index is not what the ledger's facts give: " + wrong);
   return turned;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "agent/core/clock_skew.h"
 #include "common/base/lease.h"
 #include "tests/sim/agent_model.h"
 #include "tests/sim/controller_model.h"
@@ -103,6 +104,10 @@ void AgentModel::receive(const LinkPtr& link, std::shared_ptr<const Down> messag
           world_.mutant == Mutant::LeaseFromArrival ? machine_.clocks().boot : *sent_at;
       acknowledged_from_ = std::max(acknowledged_from_, from);
       renew_leases(acknowledged_from_);
+      if (const auto ahead = agent::clock_skew(what.heartbeat_ack(), *sent_at, machine_.clocks())) {
+        note_clock_skew(*ahead);
+        send_facts();
+      }
     }
   });
 }
@@ -187,6 +192,7 @@ void AgentModel::send_facts() {
   while (!outbox_.empty()) {
     v1::ConnectRequest request;
     *request.mutable_facts() = outbox_.take();
+    agent::set_ages(*request.mutable_facts(), self_, observe(), machine_.clocks());
     for (const v1::Fact& fact : request.facts().facts()) world_.watch.fact_sent(machine_, fact);
     world_.network.send_up(link_, std::move(request));
   }

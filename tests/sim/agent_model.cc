@@ -135,6 +135,7 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
                                   .signal = event.signal,
                                   .stop_requested = event.stop_requested,
                                   .at = event.at,
+                                  .boot = event.boot,
                                   .evidence = event.code > 0 ? "RuntimeError: it broke" : "",
                                   .success_seen = shown};
         break;
@@ -166,6 +167,10 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
         seen.first_step = mark.step;
         seen.first_step_at = mark.at;
         break;
+      case AgentMark::Kind::ClockSkewed:
+        seen.clock_ahead = mark.ahead;
+        seen.clock_ahead_at = mark.at;
+        break;
     }
   }
   return seen;
@@ -183,6 +188,13 @@ void AgentModel::note_first_steps() {
       mark(run, {.kind = AgentMark::Kind::FirstStep, .step = step});
       break;
     }
+  }
+}
+
+void AgentModel::note_clock_skew(Duration ahead) {
+  for (const auto& [run, seen] : observe()) {
+    if (!seen.started || seen.swept || seen.clock_ahead) continue;
+    mark(run, {.kind = AgentMark::Kind::ClockSkewed, .ahead = ahead});
   }
 }
 

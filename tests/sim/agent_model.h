@@ -40,6 +40,7 @@ class AgentModel : public Actor {
   [[nodiscard]] agent::RunSeen observe(const agent::RunKey& run, const RunDir& dir) const;
   [[nodiscard]] std::optional<BootTime> must_obey_by(const agent::RunKey& run) const;
   void note_first_steps();
+  void note_clock_skew(Duration ahead);
   void refresh();
   // Returns false if nothing was to be done for the action now.
   bool perform(const agent::Action& action);

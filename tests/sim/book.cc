@@ -31,6 +31,8 @@ std::string natural_key(const NodeName& node, const v1::Fact& fact) {
     // the same
     case v1::Fact::kScriptLaunched:
       return key(fact.job_id(), fact.attempt(), "", "script-launched");
+    case v1::Fact::kNodeClockSkewed:
+      return key(fact.job_id(), fact.attempt(), node.str(), "clock-skewed");
     case v1::Fact::WHAT_NOT_SET: break;
   }
   return {};
@@ -50,6 +52,8 @@ std::string natural_key(const core::EventBody& body) {
     return key(it->job.str(), it->attempt.value, "", "first-step");
   if (const auto* it = std::get_if<core::ScriptLaunched>(&body))
     return key(it->job.str(), it->attempt.value, "", "script-launched");
+  if (const auto* it = std::get_if<core::NodeClockSkewed>(&body))
+    return key(it->job.str(), it->attempt.value, it->node.str(), "clock-skewed");
   if (const auto* it = std::get_if<core::AuxiliaryExited>(&body))
     return key(it->job.str(), it->attempt.value, it->node.str(), "auxiliary-exited", it->name);
   return {};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/version.h"
+#include "common/proto/proto_time.h"
 #include "controller/core/model/spec_view.h"
 #include "tests/sim/agent_model.h"
 #include "tests/sim/controller_model.h"
@@ -102,6 +103,8 @@ void ControllerModel::twin_says_hello(const Machine& machine, ConnectionId conne
     hello.set_node(machine.name().str());
     hello.set_instance("twin-of-" + machine.name().str());
     hello.set_boot_id("boot-of-twin-of-" + machine.name().str());
+    hello.set_incarnation("one");
+    hello.mutable_uptime()->set_seconds(60);
     hello.set_version("0.1.0");
     *hello.mutable_inventory() = machine.inventory();
     read([this, &machine, hello, connection, arrived = clocks()] {
@@ -207,6 +210,7 @@ void ControllerModel::heartbeat(const LinkPtr& link,
   v1::HeartbeatAck ack;
   ack.set_number(message->heartbeat().number());
   ack.set_epoch(state_.ledger.epoch.value);
+  *ack.mutable_at() = to_proto(clocks().wall);
   send(link->id, std::move(ack));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "controller/core/model/event_fields.h"
 #include "controller/journal/codec.h"
 #include "controller/journal/live_rows.h"
 #include "controller/journal/row_table.h"
@@ -70,7 +71,7 @@ std::optional<std::uint64_t> DiskJournal::lost() const {
 
 void DiskJournal::archive(const JobId& job) {
   std::erase_if(rows_, [&](const journal::Row& row) {
-    const JobId* about = journal::job_of(row.event);
+    const JobId* about = core::job_of(row.event.body);
     return about != nullptr && *about == job &&
            !std::holds_alternative<core::JobArchived>(row.event.body);
   });

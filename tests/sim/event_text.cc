@@ -67,6 +67,10 @@ struct Text {
   std::string operator()(const core::FirstStep& event) const {
     return fmt::format("first step: {}: {}", run(event), event.step);
   }
+  std::string operator()(const core::NodeClockSkewed& event) const {
+    return fmt::format("clock skewed: {} on {}: {} s", run(event), event.node.str(),
+                       event.ahead / std::chrono::seconds(1));
+  }
   std::string operator()(const core::ScriptLaunched& event) const {
     return fmt::format("script launched: {} would save in {}{}", run(event), event.save,
                        event.weights_alone ? ", weights alone" : "");

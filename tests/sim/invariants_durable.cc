@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "controller/core/model/rebuild.h"
+#include "tests/sim/event_text.h"
 #include "tests/sim/invariant.h"
 #include "tests/sim/world.h"
 
@@ -70,8 +72,8 @@ class AckedNeverLost : public Invariant {
   void check(const core::Ledger& ledger) {
     const Book& book = world_.watch.book();
     for (const auto& [request, job] : book.replied) {
-      const auto known = ledger.request_ids.find(request);
-      if (known == ledger.request_ids.end() || known->second != job)
+      const auto known = ledger.indexes.request_ids.find(request);
+      if (known == ledger.indexes.request_ids.end() || known->second != job)
         return broken(
             fmt::format("request {} was answered with job {}; the ledger does not know it",
                         request.str(), job.str()));
@@ -98,6 +100,9 @@ class AckedNeverLost : public Invariant {
         if (part.start_failed)
           there.insert(natural_key(
               core::NodeStartFailed{.job = job.id, .attempt = attempt.number, .node = node}));
+        if (part.clock_ahead)
+          there.insert(natural_key(
+              core::NodeClockSkewed{.job = job.id, .attempt = attempt.number, .node = node}));
         if (part.swept)
           there.insert(
               natural_key(core::NodeSwept{.job = job.id, .attempt = attempt.number, .node = node}));
@@ -176,6 +181,21 @@ class FactsOnce : public Invariant {
   }
 };
 
+// What apply() keeps up to date event by event is what the facts alone give.
+class DerivedFromFacts : public Invariant {
+ public:
+  using Invariant::Invariant;
+  [[nodiscard]] std::string_view name() const override { return "derived-from-facts"; }
+  void folded(const core::Event& event, const core::Ledger& after) override {
+    if (const std::string wrong = core::wrongly_derived(after); !wrong.empty())
+      broken(fmt::format("after '{}': {} is not what the facts give", text_of(event.body), wrong));
+  }
+  void replayed(const core::Ledger& ledger) override {
+    if (const std::string wrong = core::wrongly_derived(ledger); !wrong.empty())
+      broken(fmt::format("after a replay: {} is not what the facts give", wrong));
+  }
+};
+
 }  // namespace
 
 std::vector<std::unique_ptr<Invariant>> durable_invariants(World& world) {
@@ -185,6 +205,7 @@ std::vector<std::unique_ptr<Invariant>> durable_invariants(World& world) {
   all.push_back(std::make_unique<FinalIsFinal>(world));
   all.push_back(std::make_unique<SubmitOnce>(world));
   all.push_back(std::make_unique<FactsOnce>(world));
+  all.push_back(std::make_unique<DerivedFromFacts>(world));
   return all;
 }
 

@@ -113,7 +113,7 @@ class OneCurrentAttempt : public Invariant {
     if (placed == nullptr) return;
     const core::JobRecord& job = after.jobs.at(placed->job);
     const auto open = std::ranges::count_if(job.attempts, [](const core::AttemptRecord& attempt) {
-      return attempt.state != core::AttemptState::Ended;
+      return !core::is_over(attempt.state);
     });
     if (open != 1)
       broken(fmt::format("job {} has {} attempts that have not ended", placed->job.str(), open));

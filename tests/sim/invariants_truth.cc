@@ -244,13 +244,13 @@ class AllOrNoneOfAChain : public Invariant {
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "all-or-none-of-a-chain"; }
   void replayed(const core::Ledger& ledger) override {
-    for (const auto& [id, jobs] : ledger.chains) {
+    for (const auto& [id, jobs] : ledger.indexes.chains) {
       if (world_.watch.book().chains_cut.contains(id)) continue;
       const auto known = world_.watch.book().chains.find(id);
       if (known != world_.watch.book().chains.end()) check(id, jobs.size(), known->second.count);
     }
     for (const auto& [id, chain] : world_.watch.book().chains) {
-      if (!ledger.chains.contains(id))
+      if (!ledger.indexes.chains.contains(id))
         return broken(fmt::format("chain {} was durable and is gone", id.str()));
     }
   }

@@ -32,6 +32,9 @@ Machine::Machine(World& world, NodeName name, std::uint32_t devices)
     device->set_type("cpu");
   }
   inventory_.set_address("10.0.0." + name_.str().substr(1));
+  v1::NetworkInterface& network = *inventory_.add_interfaces();
+  network.set_name("eth0");
+  network.add_addresses(inventory_.address());
   inventory_.set_hostname(name_.str());
   inventory_.set_shared_storage(true);
   boot_ = BootId(fmt::format("{}-boot-{}", name_.str(), ++boots_));

@@ -23,7 +23,7 @@ def main():
             shutil.copyfile(file, to)
     for patch in patches:
         done = subprocess.run(
-            ["patch", "-p1", "--batch", "--no-backup-if-mismatch", "-d", str(out), "-i", patch],
+            ["patch", "-p1", "--batch", "--fuzz=0", "--no-backup-if-mismatch", "-d", str(out), "-i", patch],
             capture_output=True,
             text=True,
         )

@@ -38,12 +38,13 @@ struct WorkerEvent {
 };
 
 struct AgentMark {
-  enum class Kind { Refused, Swept, FirstStep };
+  enum class Kind { Refused, Swept, FirstStep, ClockSkewed };
   Kind kind{};
   WallTime at{};
   v1::StartFailure why{};
   std::string text;
   std::int64_t step = 0;
+  Duration ahead{};  // for a ClockSkewed
 };
 
 struct RunDir {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "controller/core/model/event_fields.h"
 #include "controller/journal/codec.h"
 #include "tests/sim/world.h"
 
@@ -81,7 +82,7 @@ void Watch::orders_taken(const Machine& machine, Epoch epoch, std::uint64_t orde
 void Watch::accepted(const core::Event& event, const core::Ledger& before) {
   for (const auto& one : all_) one->accepted(event, before);
   phase_before_.reset();
-  const JobId* about = journal::job_of(event);
+  const JobId* about = core::job_of(event.body);
   if (about == nullptr) return;
   if (const auto job = before.jobs.find(*about); job != before.jobs.end())
     phase_before_.emplace(*about, job->second.phase);

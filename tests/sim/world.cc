@@ -50,7 +50,8 @@ std::optional<std::string> World::left_open() {
     if (!core::is_final(job.phase)) continue;
     for (const core::AttemptRecord& attempt : job.attempts) {
       for (const core::NodePart& part : attempt.parts) {
-        if (part.idle() || part.closed() || ledger.dead_nodes.contains(part.placed.node)) continue;
+        if (part.idle() || part.closed() || ledger.indexes.dead_nodes.contains(part.placed.node))
+          continue;
         // A power loss removed the launch record, and left what its worker had written. The logs
         // are there, but nobody can name them.
         const auto& runs = machine(part.placed.node).disk().runs;

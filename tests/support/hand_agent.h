@@ -40,7 +40,12 @@ class HandAgent {
     hello.set_node(node);
     hello.set_instance(instance);
     hello.set_boot_id("boot-1");
+    hello.set_incarnation("incarnation-1");
+    hello.mutable_uptime()->set_seconds(1);
     hello.mutable_inventory()->set_address("127.0.0.1");
+    v1::NetworkInterface& network = *hello.mutable_inventory()->add_interfaces();
+    network.set_name("lo");
+    network.add_addresses("127.0.0.1");
     for (std::uint32_t id = 0; id < devices; ++id) {
       v1::Device& device = *hello.mutable_inventory()->add_devices();
       device.set_id(id);

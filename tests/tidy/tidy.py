@@ -269,12 +269,12 @@ for path in SOURCES:
         )
 
 # --- engines ---------------------------------------------------------------------------------------------------------
-ENGINES = ("mindformers", "megatron", "mindspeed-mm", "torch", "command")
+ENGINES = ("mindformers", "megatron", "mindspeed-mm", "torch", "deepspeed", "command")
 NAME = re.compile('"(?:' + "|".join(ENGINES) + ')"')
 # The table; people's words for engines; how a launcher's command or a script's ranks show which engine it is.
 NAMED_IN = (
     "common/engine/engine_table.cc",
-    "common/spec/key_table.cc",
+    "common/spec/keys/key_table.cc",
     "common/compat/launcher/",
     "client/import/",
 )

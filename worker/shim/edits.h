@@ -1,29 +1,32 @@
 // Applies muster's changes to the training program's own arguments: where it saves and what it
 // loads. Pure.
 //
-// MUSTER_SHIM_EDITS has one change in each line, with the verbs of docs/launcher-shim.md. Both
-// spellings of options are handled, `--name VALUE` and `--name=VALUE`.
+// common/compat/arguments/edits.h has the meaning of each kind of edit. Both spellings of options
+// are handled, `--name VALUE` and `--name=VALUE`.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/base/error.h"
+#include "common/compat/arguments/edits.h"
 
 namespace muster::shim {
 
-// `program` is the training program and its arguments. Errors: a line is no valid change.
-Result<void> edit_arguments(std::string_view edits, std::vector<std::string>& program);
+// `program` is the training program and its arguments.
+void edit_arguments(const ArgumentEdits& edits, std::vector<std::string>& program);
 
-// The directories that the script itself names before it is changed, from the options in the lines
-// `saves` and `loads`. Empty if these lines do not apply.
+// Gives every option of this name that has a value the new value. Returns whether there is one.
+bool set_option(std::vector<std::string>& program, std::string_view name, std::string_view value);
+
+// The directories that the script itself names before it is changed, from the options in the edits
+// `saves` and `loads`. Empty if these edits do not apply.
 struct ScriptOptions {
   std::string save;            // as written in the script; empty: it does not save
   bool weights_alone = false;  // without the optimizer
-  std::string load;            // empty: it loads nothing, or no line asks for it
+  std::string load;            // empty: it loads nothing, or no edit asks for it
 };
-ScriptOptions script_options(std::string_view edits, const std::vector<std::string>& program);
+ScriptOptions script_options(const ArgumentEdits& edits, const std::vector<std::string>& program);
 
 // Returns the number of the first argument that has only blanks, counted from 1; 0: there is none.
 // A backslash followed by a blank at the end of a script's line makes such an argument.

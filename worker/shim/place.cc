@@ -177,13 +177,12 @@ std::optional<Place> read_place(const Environment& environment) {
   return place;
 }
 
-Result<std::vector<Process>> plan_processes(const Call& call, const Place& place,
-                                            const Environment& environment,
-                                            const Interpreter& interpreter) {
+std::vector<Process> plan_processes(const Call& call, const Place& place,
+                                    const Environment& environment, const ArgumentEdits& edits,
+                                    const Interpreter& interpreter) {
   std::vector<std::string> program = call.program;
   std::vector<std::string> argv = front_words(call, interpreter, program);
-  if (auto edited = edit_arguments(value_of(environment, "MUSTER_SHIM_EDITS"), program); !edited)
-    return fail(std::move(edited.error()));
+  edit_arguments(edits, program);
   const Numbers numbers = numbers_of(call, place);
   const Environment common = without_shim(environment);
   const std::size_t script = argv.size();

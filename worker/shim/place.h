@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/error.h"
+#include "common/compat/arguments/edits.h"
 #include "common/compat/launcher/call.h"
 
 namespace muster::shim {
@@ -60,10 +60,10 @@ struct Interpreter {
   bool dashed_local_rank = false;
 };
 
-// Errors: InvalidArgument if a line of the argument changes is invalid.
-Result<std::vector<Process>> plan_processes(const Call& call, const Place& place,
-                                            const Environment& environment,
-                                            const Interpreter& interpreter);
+// `edits` change the training program's arguments.
+std::vector<Process> plan_processes(const Call& call, const Place& place,
+                                    const Environment& environment, const ArgumentEdits& edits,
+                                    const Interpreter& interpreter);
 
 // Returns one line: which ranks start, and which of the launcher's options were replaced.
 std::string notice(const Call& call, const Place& place);

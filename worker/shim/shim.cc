@@ -111,22 +111,20 @@ std::string end_text(const Ended& ended, const std::string& launcher) {
 
 int launch(Call call, const Place& place, const Environment& environment, std::string python) {
   const std::string launcher(name_of(call.launcher));
-  const ScriptOptions given =
-      script_options(value_of(environment, "MUSTER_SHIM_EDITS"), call.program);
+  const auto edits = parse_edits(value_of(environment, "MUSTER_SHIM_EDITS"));
+  if (!edits) return refuse(environment, kUsage, launcher + ": " + edits.error().message);
+  const ScriptOptions given = script_options(*edits, call.program);
   const auto answer = answer_load(given, value_of(environment, "MUSTER_SHIM_SAVED"),
                                   std::string(value_of(environment, "MUSTER_SHIM_LINKS")));
   if (!answer) return refuse(environment, 1, launcher + ": " + answer.error().message);
-  if (!answer->dir.empty()) {
-    if (auto edited = edit_arguments("set --load " + answer->dir, call.program); !edited)
-      return refuse(environment, kUsage, edited.error().message);
-  }
+  if (!answer->dir.empty()) set_option(call.program, "--load", answer->dir);
   if (python.empty())
     python = find_python(value_of(environment, "PYTHON_EXEC"), value_of(environment, "PATH"));
   const bool asks_version = call.launcher == Launcher::TorchLaunch && !call.has("use_env");
   const Interpreter interpreter{.path = python,
                                 .dashed_local_rank = asks_version && is_dashed(python)};
-  const auto processes = plan_processes(call, place, environment, interpreter);
-  if (!processes) return refuse(environment, kUsage, launcher + ": " + processes.error().message);
+  const std::vector<Process> processes =
+      plan_processes(call, place, environment, *edits, interpreter);
   std::fprintf(stderr, "%s\n", notice(call, place).c_str());
   if (!answer->notice.empty())
     std::fprintf(stderr, "muster: %s: %s\n", launcher.c_str(), answer->notice.c_str());
@@ -146,13 +144,13 @@ int launch(Call call, const Place& place, const Environment& environment, std::s
                     .saves = given.save.empty() ? std::string() : absolute_path(given.save),
                     .weights_alone = given.weights_alone,
                     .logs = {}};
-  for (const Process& process : *processes)
+  for (const Process& process : processes)
     if (process.rank) launched.logs.emplace_back(process.number, process.log);
   const Report report(std::string(value_of(environment, "MUSTER_SHIM_REPORT")), launched);
-  const auto ended = run_gang(
-      *processes, {.launcher = launcher,
-                   .grace_ms = place.grace_ms,
-                   .node_log = std::string(value_of(environment, "MUSTER_SHIM_NODE_LOG"))});
+  const auto ended =
+      run_gang(processes, {.launcher = launcher,
+                           .grace_ms = place.grace_ms,
+                           .node_log = std::string(value_of(environment, "MUSTER_SHIM_NODE_LOG"))});
   if (!ended) {
     report.end({.name = "the launch", .code = 1});
     return say(1, "muster: error: " + launcher + ": " + ended.error().message);

@@ -37,7 +37,7 @@ std::string home_of(const LaunchRequest& request, std::size_t node) {
   return fmt::format("{}/modelarts/node-{}", work_dir(request.out_dir, request.attempt), node);
 }
 
-std::size_t cards_of_node(const LaunchRequest& request, const NodeSlot& node) {
+std::size_t cards_of_node(const LaunchRequest& request, const PlacedNode& node) {
   if (!node.devices.empty() || !request.imagined) return node.devices.size();
   const v1::ResourceSpec& wanted = request.spec->resources();
   return wanted.device_ids().empty() ? wanted.devices()
@@ -59,7 +59,7 @@ std::optional<ranktable::RankTable> cloud_table(Launching& launching) {
   ranktable::RankTable table;
   std::uint32_t made_up = 0;
   for (std::size_t i = 0; i < request.nodes.size(); ++i) {
-    const NodeSlot& node = request.nodes[i];
+    const PlacedNode& node = request.nodes[i];
     if (node.rank_count == 0) continue;
     ranktable::Server server{.server_id = node.server_id.empty() ? node.address : node.server_id};
     if (request.imagined) server.server_id = fmt::format("{}-{}", i, std::string(45, 'a'));
@@ -100,7 +100,7 @@ std::optional<ranktable::RankTable> table_to_list(Launching& launching) {
 
 // Devices of another vendor have no such table.
 bool on_ascend(const LaunchRequest& request) {
-  return std::ranges::all_of(request.nodes, [&](const NodeSlot& node) {
+  return std::ranges::all_of(request.nodes, [&](const PlacedNode& node) {
     return node.rank_count == 0 || request.imagined || is_ascend(device_type(request, node));
   });
 }
@@ -150,7 +150,7 @@ void put_modelarts(Launching& launching, const Engine& engine) {
   const LaunchRequest& request = launching.request;
   if (!is_modelarts(*request.spec)) return;
   std::string hosts;
-  for (const NodeSlot& node : request.nodes)
+  for (const PlacedNode& node : request.nodes)
     hosts +=
         fmt::format("{}{}", hosts.empty() ? "" : ",",
                     request.imagined && node.address.empty() ? std::string(45, '1') : node.address);
@@ -167,7 +167,7 @@ void put_modelarts(Launching& launching, const Engine& engine) {
     return std::ranges::find(engine.cloud, name) == engine.cloud.end();
   };
   for (RankPlan& rank : launching.plan.ranks) {
-    const NodeSlot& node = request.nodes[rank.node];
+    const PlacedNode& node = request.nodes[rank.node];
     const std::string number = std::to_string(rank.node), home = home_of(request, rank.node);
     Environment& env = rank.env;
     for (const char* name : {"VC_WORKER_NUM", "MA_NUM_HOSTS"}) put(env, name, nodes, kCompat);

@@ -21,7 +21,7 @@ constexpr const char* kOwnKey = "resources.rank_table";
 // The chip of all nodes. Nothing: the nodes differ, or one chip is not known.
 std::optional<ranktable::Chip> chip_of_all(const LaunchRequest& request) {
   std::optional<ranktable::Chip> chip;
-  for (const NodeSlot& node : request.nodes) {
+  for (const PlacedNode& node : request.nodes) {
     if (node.rank_count == 0) continue;
     const auto here = ranktable::chip_of(node.device_model, node.device_type);
     if (!here || (chip && *chip != *here)) return std::nullopt;
@@ -32,16 +32,16 @@ std::optional<ranktable::Chip> chip_of_all(const LaunchRequest& request) {
 
 std::size_t servers(const LaunchRequest& request) {
   return static_cast<std::size_t>(std::ranges::count_if(
-      request.nodes, [](const NodeSlot& node) { return node.rank_count > 0; }));
+      request.nodes, [](const PlacedNode& node) { return node.rank_count > 0; }));
 }
 
-const std::string& server_id(const NodeSlot& node) {
+const std::string& server_id(const PlacedNode& node) {
   return node.server_id.empty() ? node.address : node.server_id;
 }
 
 // The card's number on its host, which HCCL and hccn_tool use. In a container that sees cards 4-7,
 // other programs count from 0.
-std::uint32_t physical_id(const NodeSlot& node, std::uint32_t local) {
+std::uint32_t physical_id(const PlacedNode& node, std::uint32_t local) {
   if (local < node.physical_ids.size()) return node.physical_ids[local];
   return local < node.devices.size() ? node.devices[local] : local;
 }
@@ -55,7 +55,7 @@ ranktable::RankTable table_of(const LaunchRequest& request) {
   ranktable::RankTable table;
   std::uint32_t made_up = 0;
   for (std::size_t i = 0; i < request.nodes.size(); ++i) {
-    const NodeSlot& node = request.nodes[i];
+    const PlacedNode& node = request.nodes[i];
     if (node.rank_count == 0) continue;
     ranktable::Server server{.server_id = server_id(node),
                              .super_pod_id = node.super_pod_id,
@@ -95,13 +95,13 @@ bool addresses_are_known(const LaunchRequest& request, const ranktable::RankTabl
   std::vector<std::string> named;
   std::size_t missing = 0;
   std::uint32_t first = 0;
-  for (const NodeSlot& node : request.nodes) {
+  for (const PlacedNode& node : request.nodes) {
     for (std::uint32_t local = 0; local < node.rank_count; ++local) {
       if (!at(node.device_ips, local).empty()) continue;
       const std::uint32_t device = local < node.devices.size() ? node.devices[local] : local;
       if (missing++ == 0) first = physical_id(node, local);
       if (named.size() < kNamed)
-        named.push_back(fmt::format("device {} of node '{}'", device, node.name));
+        named.push_back(fmt::format("device {} of node '{}'", device, node.node.str()));
     }
   }
   if (missing == 0) return true;
@@ -128,7 +128,7 @@ std::optional<std::size_t> take_index(std::string_view text, std::size_t& at) {
 
 // The check names positions in a file that no person has seen yet; people know nodes and cards.
 // "server_list[1].device[0]" becomes "node 'n2' device 0".
-std::string with_names(std::string_view text, const std::vector<const NodeSlot*>& nodes) {
+std::string with_names(std::string_view text, const std::vector<const PlacedNode*>& nodes) {
   constexpr std::string_view kServer = "server_list[", kDevice = ".device[";
   std::string out;
   while (!text.empty()) {
@@ -143,8 +143,8 @@ std::string with_names(std::string_view text, const std::vector<const NodeSlot*>
       text.remove_prefix(kServer.size());
       continue;
     }
-    const NodeSlot& node = *nodes[*server];
-    out += fmt::format("node '{}'", node.name);
+    const PlacedNode& node = *nodes[*server];
+    out += fmt::format("node '{}'", node.node.str());
     text.remove_prefix(at);
     at = kDevice.size();
     if (const auto device = text.starts_with(kDevice) ? take_index(text, at) : std::nullopt) {
@@ -163,8 +163,8 @@ std::string with_names(std::string_view text, const std::vector<const NodeSlot*>
 
 // One text with the first few problems.
 std::string refusal(const ranktable::Findings& found, const LaunchRequest& request) {
-  std::vector<const NodeSlot*> nodes;
-  for (const NodeSlot& node : request.nodes)
+  std::vector<const PlacedNode*> nodes;
+  for (const PlacedNode& node : request.nodes)
     if (node.rank_count > 0) nodes.push_back(&node);
   std::string text;
   for (std::size_t i = 0; i < std::min(found.problems.size(), kNamed); ++i) {

@@ -241,24 +241,28 @@ void check_megatron(const v1::JobSpec& spec, Problems& problems) {
 // Does what launch_megatron() does for a rank's own command line: --save is the attempt's
 // directory, and on an attempt that resumes nothing is loaded but the chosen step.
 ArgumentEdits intercepted_megatron(const LaunchRequest& request) {
-  ArgumentEdits edits = {"only-with --save --load", "saves --save --no-save-optim"};
+  using enum ArgumentEdit::Kind;
+  ArgumentEdits edits = {
+      {.kind = OnlyWith, .options = {"--save", "--load"}},
+      {.kind = Saves, .option = "--save", .value = "--no-save-optim"},
+  };
   const bool starts =
       !request.resuming() && !request.start_dir.empty() && !names_start_dir(*request.spec);
-  if (!request.resuming() && !starts) edits.emplace_back("loads --load");
-  edits.push_back(fmt::format("set --save {}", request.save_dir));
+  if (!request.resuming() && !starts) edits.push_back({.kind = Loads, .option = "--load"});
+  edits.push_back({.kind = Set, .option = "--save", .value = request.save_dir});
   if (!request.resuming()) {
     if (!starts) return edits;
-    edits.push_back(fmt::format("put --load {}", request.start_dir));
-    for (const char* edit : {"drop-value --ckpt-step", "match --finetune --load",
-                             "match --no-load-optim --load", "match --no-load-rng --load"})
-      edits.emplace_back(edit);
+    edits.push_back({.kind = Put, .option = "--load", .value = request.start_dir});
+    edits.push_back({.kind = DropValue, .option = "--ckpt-step"});
+    for (const char* flag : {"--finetune", "--no-load-optim", "--no-load-rng"})
+      edits.push_back({.kind = Match, .option = flag, .value = "--load"});
     return edits;
   }
-  for (const std::string& edit :
-       {fmt::format("put --load {}", request.resume_dir), std::string("drop-value --ckpt-step"),
-        std::string("drop --finetune"), std::string("match --no-load-optim --no-save-optim"),
-        std::string("match --no-load-rng --no-save-rng")})
-    edits.push_back(edit);
+  edits.push_back({.kind = Put, .option = "--load", .value = request.resume_dir});
+  edits.push_back({.kind = DropValue, .option = "--ckpt-step"});
+  edits.push_back({.kind = Drop, .option = "--finetune"});
+  edits.push_back({.kind = Match, .option = "--no-load-optim", .value = "--no-save-optim"});
+  edits.push_back({.kind = Match, .option = "--no-load-rng", .value = "--no-save-rng"});
   return edits;
 }
 

@@ -25,7 +25,7 @@ namespace {
 constexpr const char* kProfileKey = "observe.profile";
 
 bool on_ascend(const LaunchRequest& request) {
-  return std::ranges::all_of(request.nodes, [&](const NodeSlot& node) {
+  return std::ranges::all_of(request.nodes, [&](const PlacedNode& node) {
     return node.rank_count == 0 || is_ascend(device_type(request, node));
   });
 }

@@ -25,21 +25,17 @@ bool command_says(const CommandLine& command) {
 
 }  // namespace
 
-std::vector<ConfigCheck> config_checks(const v1::JobSpec& spec) {
+std::vector<RefusedValue> refused_values(const v1::JobSpec& spec) {
   const bool goes_on = spec.resume().enabled() && asks_for_training(spec) && ranks_asked(spec) > 1;
   if (spec.engine() != "mindformers" || spec.launch().config().empty() || !goes_on ||
       !mindformers_sets_save_dir(spec))
     return {};
   if (command_says(spec_words(spec))) return {};
   return {{.at = std::string(kSinkMode),
-           .refused = false,
+           .value = false,
            .because = "without sink mode a later attempt cannot load the ranks' parts of a "
                       "checkpoint; set it to True there or with launch.patch, or start every "
                       "attempt from the beginning with resume: none"}};
-}
-
-std::string check_text(const ConfigCheck& check) {
-  return fmt::format("{}: {}", check.refused ? "true" : "false", check.because);
 }
 
 bool says(std::string_view scalar, bool value) {

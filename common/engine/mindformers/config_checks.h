@@ -11,24 +11,15 @@
 // r0.6 to master.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/engine/model/engine.h"
 #include "muster/v1/spec.pb.h"
 
 namespace muster::engine {
 
-struct ConfigCheck {
-  std::string at;       // path of the value, with dots
-  bool refused{};       // the refused value; a missing value is accepted
-  std::string because;  // and what would help
-};
-std::vector<ConfigCheck> config_checks(const v1::JobSpec& spec);
-
-// "false: BECAUSE". An order carries this text after the path of the value (v1::PatchedFile without
-// a path).
-std::string check_text(const ConfigCheck& check);
+std::vector<RefusedValue> refused_values(const v1::JobSpec& spec);
 
 // Whether the scalar is this truth value, in the spellings of YAML 1.1 and of MindFormers' own
 // arguments.

@@ -152,7 +152,7 @@ void put_common(const LaunchRequest& request, LaunchPlan& plan, const std::strin
   // its default is 8.
   const std::uint32_t first = request.nodes.front().rank_count;
   const bool uniform =
-      first != 8 && std::ranges::all_of(request.nodes, [first](const NodeSlot& node) {
+      first != 8 && std::ranges::all_of(request.nodes, [first](const PlacedNode& node) {
         return node.rank_count == first;
       });
   for (RankPlan& rank : plan.ranks) {
@@ -199,14 +199,14 @@ void add_scheduler(Launching& launching, const RankPlan& first, const std::strin
 
 void launch_msrun(Launching& launching, const std::string& world) {
   const LaunchRequest& request = launching.request;
-  for (const NodeSlot& node : request.nodes) {
+  for (const PlacedNode& node : request.nodes) {
     if (request.imagined || node.rank_count == 0 || ranktable::parse_address(node.address))
       continue;
     launching.problems.push_back(
         {.key = "launch.launcher",
          .message = fmt::format("msrun's variables need addresses, and that of node '{}' is the "
                                 "name '{}'; start its agent with an address",
-                                node.name, node.address)});
+                                node.node.str(), node.address)});
     return;
   }
   for (RankPlan& rank : launching.plan.ranks) {
@@ -411,15 +411,18 @@ void check_mindformers(const v1::JobSpec& spec, Problems& problems) {
 
 // Does what launch_mindformers() does for a rank's own command line.
 ArgumentEdits intercepted_mindformers(const LaunchRequest& request) {
-  ArgumentEdits edits = {"only-script run_mindformer.py",
-                         fmt::format("put --output_dir {}", request.save_dir)};
+  using enum ArgumentEdit::Kind;
+  ArgumentEdits edits = {
+      {.kind = OnlyScript, .value = "run_mindformer.py"},
+      {.kind = Put, .option = "--output_dir", .value = request.save_dir},
+  };
   if (!request.resuming() && !request.start_dir.empty() && !names_start_dir(*request.spec))
-    edits.push_back(fmt::format("put --load_checkpoint {}", request.start_dir));
+    edits.push_back({.kind = Put, .option = "--load_checkpoint", .value = request.start_dir});
   if (!request.resuming() || !asks_for_training(*request.spec)) return edits;
-  edits.push_back(fmt::format("put --load_checkpoint {}", request.resume_dir));
-  for (const char* edit : {"put --resume_training True", "put --auto_trans_ckpt False",
-                           "drop-value --src_strategy_path_or_dir"})
-    edits.emplace_back(edit);
+  edits.push_back({.kind = Put, .option = "--load_checkpoint", .value = request.resume_dir});
+  edits.push_back({.kind = Put, .option = "--resume_training", .value = "True"});
+  edits.push_back({.kind = Put, .option = "--auto_trans_ckpt", .value = "False"});
+  edits.push_back({.kind = DropValue, .option = "--src_strategy_path_or_dir"});
   return edits;
 }
 

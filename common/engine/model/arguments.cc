@@ -2,45 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
+
+#include "common/text/options.h"
 
 namespace muster::engine {
 namespace {
 
-// "--save" and "--save=x" are options named --save.
-bool named(std::string_view word, std::string_view name) {
-  return word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=');
-}
-
 bool overrules(const Word& word) { return word.key.starts_with("resume.args"); }
 
-Option option_at(const CommandLine& command, std::size_t at, std::string_view name) {
-  const std::string_view word = command[at].text;
-  Option option{.word = at};
-  if (word.size() > name.size()) {
-    option.value = word.substr(name.size() + 1);
-    option.has_value = true;
-  } else if (at + 1 < command.size() && !command[at + 1].text.starts_with("--")) {
-    option.value = command[at + 1].text;
-    option.has_value = true;
-  }
-  return option;
-}
-
 void drop(CommandLine& command, std::string_view name, bool with_value) {
-  CommandLine kept;
-  kept.reserve(command.size());
-  for (std::size_t i = 0; i < command.size(); ++i) {
-    if (!named(command[i].text, name) || overrules(command[i])) {
-      kept.push_back(std::move(command[i]));
-      continue;
-    }
-    const bool next = with_value && command[i].text.size() == name.size() &&
-                      i + 1 < command.size() && !command[i + 1].text.starts_with("--");
-    if (next) ++i;
-  }
-  command = std::move(kept);
+  std::vector<OptionSpan> dropped = find_options(texts_of(command), name);
+  std::erase_if(dropped, [&](const OptionSpan& one) { return overrules(command[one.begin]); });
+  if (!with_value)
+    for (OptionSpan& one : dropped) one.end = one.begin + 1;
+  erase_options(command, dropped);
 }
 
 }  // namespace
@@ -55,10 +31,18 @@ CommandLine spec_words(const v1::JobSpec& spec) {
   return words;
 }
 
+std::vector<std::string_view> texts_of(const CommandLine& command) {
+  std::vector<std::string_view> texts;
+  texts.reserve(command.size());
+  for (const Word& word : command) texts.emplace_back(word.text);
+  return texts;
+}
+
 std::optional<Option> find_option(const CommandLine& command, std::string_view name) {
-  for (std::size_t i = command.size(); i-- > 0;)
-    if (named(command[i].text, name)) return option_at(command, i, name);
-  return std::nullopt;
+  const auto found = find_options(texts_of(command), name);
+  if (found.empty()) return std::nullopt;
+  const OptionSpan& last = found.back();
+  return Option{.word = last.begin, .value = last.value, .has_value = last.has_value()};
 }
 
 bool has_option(const CommandLine& command, std::string_view name) {
@@ -68,15 +52,13 @@ bool has_option(const CommandLine& command, std::string_view name) {
 bool set_option(CommandLine& command, std::string_view name, std::string_view value,
                 const char* source) {
   bool any = false;
-  for (std::size_t i = 0; i < command.size(); ++i) {
-    if (!named(command[i].text, name) || overrules(command[i]) ||
-        !option_at(command, i, name).has_value)
-      continue;
+  for (const OptionSpan& option : find_options(texts_of(command), name)) {
+    if (!option.has_value() || overrules(command[option.begin])) continue;
     any = true;
-    if (command[i].text.size() > name.size())
-      command[i] = {fmt::format("{}={}", name, value), source};
+    if (option.attached)
+      command[option.begin] = {fmt::format("{}={}", name, value), source};
     else
-      command[++i] = {std::string(value), source};
+      command[option.end - 1] = {std::string(value), source};
   }
   return any;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "common/engine/model/rows.h"
 
@@ -15,6 +16,8 @@ namespace muster::engine {
 
 // The command line of a spec, without the words that are added for resuming.
 CommandLine spec_words(const v1::JobSpec& spec);
+// The words for common/text/options.h: views of the command line's own texts.
+std::vector<std::string_view> texts_of(const CommandLine& command);
 
 struct Option {
   std::size_t word = 0;  // index of the word with the name

@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/compat/arguments/edits.h"
+#include "common/engine/model/placement.h"
 #include "muster/v1/agent_service.pb.h"
 #include "muster/v1/spec.pb.h"
 
@@ -27,50 +29,9 @@ struct TableFile;
 
 namespace muster::engine {
 
-struct NodeSlot {
-  std::string name;
-  std::string address;  // of the training traffic
-  // logical: the numbers that DEVICE_ID, ASCEND_RT_VISIBLE_DEVICES and CUDA_VISIBLE_DEVICES count
-  std::vector<std::uint32_t> devices;
-  std::uint32_t first_rank = 0;
-  std::uint32_t rank_count = 0;
-  std::string device_type;  // type of its devices, for resources.type auto; empty = not known
-  // The node's agent finds out the fields below; empty = not known.
-  std::string interface;     // the network interface that has `address`
-  std::string device_model;  // "910B3": decides which chip's rules a rank table follows
-  // parallel to `devices`; empty = the same numbers; device_id of a rank table
-  std::vector<std::uint32_t> physical_ids;
-  std::vector<std::string> device_ips;  // of the devices' own network ports, parallel to `devices`
-  // parallel to `devices`; with super_pod_id: for a rank table of version 1.2
-  std::vector<std::string> super_device_ids;
-  std::string super_pod_id;
-  std::string server_id;  // the server's name in a rank table; empty = `address`
-  // first of kHcclPorts ports on the host, for HCCL_IF_BASE_PORT; 0 = HCCL's own default
-  std::uint16_t hccl_port = 0;
-};
-
 struct RankRange {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
-};
-
-// A node whose own disk holds what ranks of an attempt have saved (checkpoint.storage: local).
-struct ShardOwner {
-  std::string node;
-  RankRange ranks;  // count 0: all ranks
-};
-struct StageOwners {
-  std::uint32_t attempt = 0;
-  std::vector<ShardOwner> nodes;
-};
-
-// A whole checkpoint of an earlier job. That job's node script named the directory `as`. An empty
-// path means that the job has no whole checkpoint.
-struct SavedBefore {
-  std::string as;
-  std::string job;
-  std::string path;
-  std::int64_t step = 0;
 };
 
 // Everything that a launch depends on. The same request always gives the same plan.
@@ -80,7 +41,7 @@ struct LaunchRequest {
   const v1::ResolvedSpec* resolved = nullptr;
   std::string job_id;
   std::uint32_t attempt = 1;
-  std::vector<NodeSlot> nodes;  // in rank order
+  std::vector<PlacedNode> nodes;  // in rank order
   std::uint16_t master_port = 0;
   std::string out_dir;     // ${out}
   std::string save_dir;    // ${save.dir}: this attempt's own
@@ -91,8 +52,8 @@ struct LaunchRequest {
   std::string resume_source;
   bool resume_from_start = false;  // spec.start gave it: no attempt of this job wrote it
   // checkpoint.storage: local: which node has which files below resume_source
-  std::vector<ShardOwner> resume_owners;
-  std::map<std::string, StageOwners> stage_owners;  // and what stages have saved
+  std::vector<ShardHolder> resume_holders;
+  std::map<std::string, OwnedShards> stage_shards;  // and what stages have saved
   // launch.per: node: what its script may name with --load; newest first for each directory
   std::vector<SavedBefore> saved;
   // ${start.dir}: what spec.start gives as weights; empty: nothing. For a checkpoint it is the
@@ -155,17 +116,31 @@ struct AuxiliaryPlan {
   std::map<std::string, Value> env;
 };
 
-// A file of a node that is changed on a copy for the node's ranks (patch_plan.h). Without a path
-// the file must exist unchanged, and `items` are the values that it must not have
-// (config_checks.h).
+// A file of a node that is changed on a copy for the node's ranks (patch_plan.h).
 struct PatchPlan {
   std::size_t node = 0;
   std::string source;  // absolute
-  std::string path;    // of the copy
-  // key of the spec: "launch.patch", "launch.vars", "launch.config"
+  std::string path;    // of the copy, absolute
+  // key of the spec: "launch.patch", "launch.vars", "observe.profile"
   std::string key;
   std::vector<std::pair<std::string, std::string>> items;  // path in it, YAML value; in this order
   std::map<std::string, std::string> vars;                 // of a shell script
+};
+
+// A value that a configuration must not have (config_checks.h). A missing value is accepted.
+struct RefusedValue {
+  std::string at;  // path of the value, with dots
+  bool value{};
+  std::string because;  // and what would help
+};
+
+// A file that must exist on a node. It may also be the source of a copy: then the copy is made
+// first, and the file itself is checked.
+struct NeedPlan {
+  std::size_t node = 0;
+  std::string source;  // absolute
+  std::string key;     // of the spec: "launch.script", "launch.config"
+  std::vector<RefusedValue> refused;
 };
 
 struct LaunchPlan {
@@ -175,6 +150,7 @@ struct LaunchPlan {
   std::vector<FilePlan> files;  // of the nodes that `ranks` are on
   std::vector<AuxiliaryPlan> auxiliaries;
   std::vector<PatchPlan> patched;                     // of the nodes that `ranks` are on
+  std::vector<NeedPlan> needed;                       // of the nodes that `ranks` are on
   std::shared_ptr<const ranktable::TableFile> table;  // empty: this launch has no rank table
   v1::Watching watching;
   [[nodiscard]] const RankPlan* find(std::uint32_t rank) const;  // nullptr: not in this plan
@@ -188,21 +164,6 @@ struct KeyedProblem {
   std::string key;
   std::string message;
 };
-
-// Edits of the training program's arguments. The launcher shim applies them in this order
-// (docs/launcher-shim.md):
-//   only-with NAME...      the edits below apply only if one of these options is present
-//   only-script NAME       the edits below apply only to a program with this file name
-//   set NAME VALUE         gives every NAME that has a value the new value
-//   put NAME VALUE         as set; if no NAME is present, appends it at the end
-//   drop NAME              removes the flag
-//   drop-value NAME        removes the option and its value
-//   match NAME OTHER       the flag NAME is present exactly if OTHER is present
-//   saves NAME FLAG        changes nothing: NAME has the directory that the script would save to;
-//                          with FLAG the script would save weights alone
-//   loads NAME             if the directory of NAME is one that an earlier job's script would have
-//                          saved to, that job's checkpoints replace it
-using ArgumentEdits = std::vector<std::string>;
 
 struct LineHead;         // grammar_rows.h
 class CheckpointLayout;  // layout.h

@@ -28,21 +28,19 @@ class StageDirs final : public TemplateValues {
 void add_shards(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::size_t node) {
   const v1::JobSpec& spec = *request.spec;
   if (request.resume_source.empty() || !has_rank_dirs(spec.checkpoint().layout())) return;
-  const NodeSlot& own = request.nodes[node];
+  const PlacedNode& own = request.nodes[node];
   const bool every = spec.launch().per() == v1::LAUNCH_PER_ONCE;
-  for (const ShardOwner& owner : request.resume_owners) {
-    if (owner.node == own.name) continue;
+  for (const ShardHolder& holder : request.resume_holders) {
+    if (holder.node == own.node) continue;
     v1::Fetch fetch;
-    fetch.set_node(owner.node);
+    fetch.set_node(holder.node.str());
     fetch.set_path(request.resume_source);
     fetch.set_layout(spec.checkpoint().layout());
     fetch.set_step(request.resume_step);
     if (!every) {
-      const std::uint32_t end = own.first_rank + own.rank_count;
-      for (std::uint32_t rank = own.first_rank; rank < end; ++rank)
-        if (owner.ranks.count == 0 ||
-            (rank >= owner.ranks.first && rank - owner.ranks.first < owner.ranks.count))
-          fetch.add_only(fmt::format("rank_{}", rank));
+      const std::uint32_t end = own.first_rank.value + own.rank_count;
+      for (std::uint32_t rank = own.first_rank.value; rank < end; ++rank)
+        if (holder.has(RankNo(rank))) fetch.add_only(fmt::format("rank_{}", rank));
       if (fetch.only().empty()) continue;
     }
     all.push_back(std::move(fetch));
@@ -55,18 +53,18 @@ void add_dirs(std::vector<v1::Fetch>& all, const LaunchRequest& request, std::si
     auto parsed = Template::parse(wanted.dir());
     auto dir = parsed ? parsed->expand(StageDirs(request), 4096) : fail(parsed.error());
     if (!dir) continue;  // the submission was checked for this
-    const std::vector<ShardOwner>* nodes = &request.resume_owners;
+    const std::vector<ShardHolder>* holders = &request.resume_holders;
     if (!wanted.stage().empty()) {
-      const auto stage = request.stage_owners.find(wanted.stage());
-      if (stage == request.stage_owners.end()) continue;
-      nodes = &stage->second.nodes;
-      *dir += fmt::format("/attempt-{}{}{}", stage->second.attempt,
+      const auto stage = request.stage_shards.find(wanted.stage());
+      if (stage == request.stage_shards.end()) continue;
+      holders = &stage->second.holders;
+      *dir += fmt::format("/attempt-{}{}{}", stage->second.attempt.value,
                           wanted.below().empty() ? "" : "/", wanted.below());
     }
-    for (const ShardOwner& owner : *nodes) {
-      if (owner.node == request.nodes[node].name) continue;
+    for (const ShardHolder& holder : *holders) {
+      if (holder.node == request.nodes[node].node) continue;
       v1::Fetch& fetch = all.emplace_back();
-      fetch.set_node(owner.node);
+      fetch.set_node(holder.node.str());
       fetch.set_path(*dir);
     }
   }

@@ -72,7 +72,7 @@ void check_one(const Variables& env, const char* key, bool torch_like, Problems&
 // HCCL and NCCL match a name as a prefix: "eth1" would also match eth10.
 std::string exactly(const std::string& interface) { return "=" + interface; }
 
-bool is_named(const LaunchRequest& request, const NodeSlot& node) {
+bool is_named(const LaunchRequest& request, const PlacedNode& node) {
   const std::string& named = request.spec->network().interface();
   return !named.empty() && named == node.interface;
 }
@@ -80,7 +80,7 @@ bool is_named(const LaunchRequest& request, const NodeSlot& node) {
 }  // namespace
 
 void put_hccl_address(const LaunchRequest& request, RankPlan& rank, const char* source) {
-  const NodeSlot& node = request.nodes[rank.node];
+  const PlacedNode& node = request.nodes[rank.node];
   if (!is_ascend(device_type(request, node))) return;
   if (rank.env.contains("HCCL_IF_IP") || rank.env.contains("HCCL_SOCKET_IFNAME")) return;
   if (is_named(request, node)) put(rank.env, "HCCL_SOCKET_IFNAME", exactly(node.interface), source);
@@ -93,13 +93,13 @@ void put_hccl_address(const LaunchRequest& request, RankPlan& rank, const char* 
 }
 
 void put_hccl_port(const LaunchRequest& request, RankPlan& rank, const char* source) {
-  const NodeSlot& node = request.nodes[rank.node];
+  const PlacedNode& node = request.nodes[rank.node];
   if (node.hccl_port != 0 && is_ascend(device_type(request, node)))
     put_default(rank.env, kHcclBasePort, std::to_string(node.hccl_port), source);
 }
 
 void put_host_network(const LaunchRequest& request, RankPlan& rank, const char* source) {
-  const NodeSlot& node = request.nodes[rank.node];
+  const PlacedNode& node = request.nodes[rank.node];
   put_hccl_address(request, rank, source);
   if (device_type(request, node) == "nvidia" && is_named(request, node))
     put_default(rank.env, "NCCL_SOCKET_IFNAME", exactly(node.interface), source);

@@ -1,8 +1,8 @@
 // Which address, interface and ports of a node collective communication uses, and the HCCL
 // variables that a spec may set wrongly. Pure.
 //
-// Collectives use the node's training address (NodeSlot::address) and its interface
-// (NodeSlot::interface). They are those of network.interface if the spec names one. Otherwise the
+// Collectives use the node's training address (PlacedNode::address) and its interface
+// (PlacedNode::interface). They are those of network.interface if the spec names one. Otherwise the
 // placement chooses them by the route to the first node
 // (controller/core/placement/training_route.h).
 //

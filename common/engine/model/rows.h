@@ -52,7 +52,7 @@ std::string literal(std::string_view text);
 std::string below_code(const v1::JobSpec& spec, std::string_view path);
 
 // resources.type, or the node's own device type if resources.type is auto.
-std::string_view device_type(const LaunchRequest& request, const NodeSlot& node);
+std::string_view device_type(const LaunchRequest& request, const PlacedNode& node);
 
 // How many ranks a complete spec requests.
 std::uint64_t ranks_asked(const v1::JobSpec& spec);

@@ -1,7 +1,7 @@
 // The files from outside the job that an engine begins with: spec.start, ${inputs.X},
 // ${stages.S.out}. Pure.
 //
-// common/spec (complete_start.h) checks the texts of these keys. The controller (controller/api)
+// common/spec (rules/start.cc) checks the texts of these keys. The controller (controller/api)
 // resolves them to paths.
 #pragma once
 

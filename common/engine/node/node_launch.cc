@@ -32,7 +32,7 @@ void add_dirs(v1::NodeLaunch& launch, const LaunchRequest& request, const Launch
   for (const FilePlan& file : plan.files)
     if (file.node == node) launch.add_make_dirs(parent_of(file.path));
   for (const PatchPlan& file : plan.patched)
-    if (file.node == node && !file.path.empty()) launch.add_make_dirs(parent_of(file.path));
+    if (file.node == node) launch.add_make_dirs(parent_of(file.path));
   for (const std::string& dir : modelarts_dirs(request, node)) launch.add_make_dirs(dir);
   if (launch.script().intercept())
     launch.add_make_dirs(rank_log_dir(request.out_dir, request.attempt));
@@ -49,20 +49,33 @@ void add_files(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node)
   }
 }
 
-// A file that must only exist has no path; its one item has the key that names it.
 void add_patched(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
   for (const PatchPlan& file : plan.patched) {
     if (file.node != node) continue;
     v1::PatchedFile& out = *launch.add_patched();
     out.set_source(file.source);
     out.set_path(file.path);
-    if (file.path.empty()) out.add_items()->set_at(file.key);
     for (const auto& [at, value] : file.items) {
       v1::PatchItem& item = *out.add_items();
       item.set_at(at);
       item.set_value(value);
     }
     for (const auto& [name, value] : file.vars) (*out.mutable_vars())[name] = value;
+  }
+}
+
+void add_needed(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t node) {
+  for (const NeedPlan& file : plan.needed) {
+    if (file.node != node) continue;
+    v1::NeededFile& out = *launch.add_needed();
+    out.set_source(file.source);
+    out.set_key(file.key);
+    for (const RefusedValue& refused : file.refused) {
+      v1::RefusedValue& value = *out.add_refused();
+      value.set_at(refused.at);
+      value.set_value(refused.value);
+      value.set_because(refused.because);
+    }
   }
 }
 
@@ -151,6 +164,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   add_code_copy(launch, request, node);
   add_files(launch, plan, node);
   add_patched(launch, plan, node);
+  add_needed(launch, plan, node);
   add_auxiliaries(launch, plan, node);
   add_setup(launch, request, node);
   add_container(launch, request);
@@ -167,7 +181,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
     resume.set_given(request.resume_from_start && request.attempt == 1);
     if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL &&
         spec.launch().per() != v1::LAUNCH_PER_ONCE) {
-      resume.set_first_rank(request.nodes[node].first_rank);
+      resume.set_first_rank(request.nodes[node].first_rank.value);
       resume.set_ranks(request.nodes[node].rank_count);
     }
   }

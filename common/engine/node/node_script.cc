@@ -14,7 +14,7 @@
 //   MUSTER_SHIM_LOGS          directory of the ranks' logs
 //   MUSTER_SHIM_GRACE_MS      time between SIGTERM and SIGKILL, after one rank has failed
 //   MUSTER_SHIM_RESTARTS, MUSTER_SHIM_MAX_RESTARTS    for TORCHELASTIC_*
-//   MUSTER_SHIM_EDITS         ArgumentEdits, one on each line
+//   MUSTER_SHIM_EDITS         ArgumentEdits as one line of JSON; empty: none
 //   MUSTER_SHIM_SAVED         LaunchRequest::saved, one on each line: directory, job, step and
 //                             checkpoint, separated by tabs
 //   MUSTER_SHIM_LINKS         directory in which the shim makes links to such checkpoints
@@ -27,6 +27,7 @@
 #include "common/engine/model/rows.h"
 #include "common/engine/model/start.h"
 #include "common/engine/model/training_end.h"
+#include "common/proto/proto_time.h"
 
 namespace muster::engine {
 namespace {
@@ -41,12 +42,12 @@ bool is_script(const v1::JobSpec& spec) { return spec.launch().per() == v1::LAUN
 
 void put_for_shim(const LaunchRequest& request, RankPlan& rank, const std::string& edits,
                   std::size_t first) {
-  const auto grace = request.spec->recovery().stop_grace();
+  const auto grace = std::chrono::duration_cast<std::chrono::milliseconds>(
+      to_duration(request.spec->recovery().stop_grace()));
   put(rank.env, "MUSTER_SHIM_WORLD_SIZE", std::to_string(training_world(request)), "muster");
   put(rank.env, "MUSTER_SHIM_FIRST_RANK", std::to_string(first), "muster");
   put(rank.env, "MUSTER_SHIM_LOGS", rank_log_dir(request.out_dir, request.attempt), "muster");
-  put(rank.env, "MUSTER_SHIM_GRACE_MS",
-      std::to_string(grace.seconds() * 1000 + grace.nanos() / 1'000'000), "muster");
+  put(rank.env, "MUSTER_SHIM_GRACE_MS", std::to_string(grace.count()), "muster");
   put(rank.env, "MUSTER_SHIM_RESTARTS",
       std::to_string(request.attempt > 0 ? request.attempt - 1 : 0), "muster");
   put(rank.env, "MUSTER_SHIM_MAX_RESTARTS", std::to_string(request.spec->recovery().max_restarts()),
@@ -55,7 +56,7 @@ void put_for_shim(const LaunchRequest& request, RankPlan& rank, const std::strin
   std::string saved;
   for (const SavedBefore& one : request.saved) {
     if (has_tab(one.as) || has_tab(one.path) || saved.size() > kSavedBytesMax) continue;
-    saved += fmt::format("{}\t{}\t{}\t{}\n", one.as, one.job, one.step, one.path);
+    saved += fmt::format("{}\t{}\t{}\t{}\n", one.as, one.job.str(), one.step, one.path);
   }
   if (saved.empty()) return;
   put(rank.env, "MUSTER_SHIM_SAVED", std::move(saved), "muster");
@@ -73,7 +74,8 @@ std::uint32_t ranks_on_node(const v1::JobSpec& spec, std::size_t node, std::size
 std::size_t training_world(const LaunchRequest& request) {
   if (!is_script(*request.spec)) return request.world_size();
   std::size_t ranks = 0;
-  for (const NodeSlot& node : request.nodes) ranks += std::max<std::size_t>(1, node.devices.size());
+  for (const PlacedNode& node : request.nodes)
+    ranks += std::max<std::size_t>(1, node.devices.size());
   return ranks;
 }
 
@@ -95,7 +97,7 @@ RankPlan training_rank(const LaunchRequest& request, const RankPlan& script, std
   rank.local_rank = place.local_rank;
   std::erase_if(rank.env,
                 [](const auto& variable) { return variable.first.starts_with("MUSTER_SHIM_"); });
-  const NodeSlot& node = request.nodes[place.node];
+  const PlacedNode& node = request.nodes[place.node];
   const std::string own = std::to_string(number), local = std::to_string(place.local_rank),
                     world = std::to_string(training_world(request));
   const std::string here = std::to_string(std::max<std::size_t>(1, node.devices.size()));
@@ -141,8 +143,7 @@ void launch_node_script(Launching& launching, const Engine& engine) {
   const LaunchRequest& request = launching.request;
   const bool intercept = request.spec->launch().intercept();
   std::string edits;
-  if (intercept && engine.intercepted != nullptr)
-    edits = fmt::format("{}", fmt::join(engine.intercepted(request), "\n"));
+  if (intercept && engine.intercepted != nullptr) edits = json_of(engine.intercepted(request));
   const std::string nodes = std::to_string(request.nodes.size()),
                     port = std::to_string(request.master_port);
   const std::string& python = request.spec->runtime().python();
@@ -150,7 +151,7 @@ void launch_node_script(Launching& launching, const Engine& engine) {
   for (std::size_t i = 1; i < first.size(); ++i)
     first[i] = first[i - 1] + std::max<std::size_t>(1, request.nodes[i - 1].devices.size());
   for (RankPlan& rank : launching.plan.ranks) {
-    const NodeSlot& node = request.nodes[rank.node];
+    const PlacedNode& node = request.nodes[rank.node];
     const std::string processes = std::to_string(std::max<std::size_t>(1, node.devices.size())),
                       number = std::to_string(rank.node);
     Environment& env = rank.env;

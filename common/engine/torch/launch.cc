@@ -43,13 +43,13 @@ void put_torchrun(Launching& launching, const char* source) {
   const LaunchRequest& request = launching.request;
   const std::string world = std::to_string(request.world_size());
   const std::string groups = std::to_string(std::ranges::count_if(
-      request.nodes, [](const NodeSlot& node) { return node.rank_count > 0; }));
+      request.nodes, [](const PlacedNode& node) { return node.rank_count > 0; }));
   const std::string port = std::to_string(request.master_port);
   const std::string restarts = std::to_string(request.attempt > 0 ? request.attempt - 1 : 0);
   const std::string restarts_max = std::to_string(request.spec->recovery().max_restarts());
   for (RankPlan& rank : launching.plan.ranks) {
     Environment& env = rank.env;
-    const NodeSlot& node = request.nodes[rank.node];
+    const PlacedNode& node = request.nodes[rank.node];
     const std::string number = std::to_string(rank.rank);
     put(env, "RANK", number, source);
     put(env, "LOCAL_RANK", std::to_string(rank.local_rank), source);

@@ -9,36 +9,36 @@ namespace muster::core {
 
 void join_chain(Ledger& ledger, const JobId& job, const JobId& chain, const std::string& name) {
   if (chain.empty()) return;
-  std::vector<JobId>& jobs = ledger.chains[chain];
+  std::vector<JobId>& jobs = ledger.indexes.chains[chain];
   const auto place = std::ranges::lower_bound(jobs, job);
   if (place != jobs.end() && *place == job) return;
   jobs.insert(place, job);
-  ledger.chains_named.insert({name, chain});
-  JobId& newest = ledger.chain_names[name];
+  ledger.indexes.chains_named.insert({name, chain});
+  JobId& newest = ledger.indexes.chain_names[name];
   newest = std::max(newest, chain);
 }
 
 void leave_chain(Ledger& ledger, const JobId& job, const JobId& chain, const std::string& name) {
-  const auto found = ledger.chains.find(chain);
-  if (found == ledger.chains.end()) return;
+  const auto found = ledger.indexes.chains.find(chain);
+  if (found == ledger.indexes.chains.end()) return;
   std::erase(found->second, job);
   if (!found->second.empty()) return;
-  ledger.chains.erase(found);
-  ledger.chains_named.erase({name, chain});
-  if (ledger.chain_names[name] != chain) return;
+  ledger.indexes.chains.erase(found);
+  ledger.indexes.chains_named.erase({name, chain});
+  if (ledger.indexes.chain_names[name] != chain) return;
   // The previous chain with this name, if there is one.
-  const auto next = ledger.chains_named.lower_bound({name, chain});
-  if (next != ledger.chains_named.begin() && std::prev(next)->first == name) {
-    ledger.chain_names[name] = std::prev(next)->second;
+  const auto next = ledger.indexes.chains_named.lower_bound({name, chain});
+  if (next != ledger.indexes.chains_named.begin() && std::prev(next)->first == name) {
+    ledger.indexes.chain_names[name] = std::prev(next)->second;
   } else {
-    ledger.chain_names.erase(name);
+    ledger.indexes.chain_names.erase(name);
   }
 }
 
 const JobRecord* live_stage(const Ledger& ledger, const std::string& chain_name) {
-  const auto chain = ledger.chain_names.find(chain_name);
-  if (chain == ledger.chain_names.end()) return nullptr;
-  for (const JobId& id : ledger.chains.at(chain->second)) {
+  const auto chain = ledger.indexes.chain_names.find(chain_name);
+  if (chain == ledger.indexes.chain_names.end()) return nullptr;
+  for (const JobId& id : ledger.indexes.chains.at(chain->second)) {
     const auto job = ledger.jobs.find(id);
     if (job != ledger.jobs.end() && !is_final(job->second.phase)) return &job->second;
   }

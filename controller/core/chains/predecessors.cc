@@ -91,8 +91,8 @@ class Follower {
 
  private:
   void follow(const JobEnded& ended) {
-    const auto waiting = ledger_.dependents.find(ended.job);
-    if (waiting == ledger_.dependents.end()) return;
+    const auto waiting = ledger_.indexes.dependents.find(ended.job);
+    if (waiting == ledger_.indexes.dependents.end()) return;
     for (const JobId& id : waiting->second) {
       if (ended.outcome == Outcome::Succeeded) {
         succeed(ended.job, id);
@@ -159,35 +159,36 @@ void await_predecessors(Ledger& ledger, JobRecord& job) {
   for (const std::string& named : job.resolved.after()) {
     const JobId id(named);
     job.waits_for.insert(id);
-    ledger.dependents[id].insert(job.id);
+    ledger.indexes.dependents[id].insert(job.id);
     const auto known = ledger.jobs.find(id);
-    if (known == ledger.jobs.end() || is_final(known->second.phase)) ledger.unsettled.insert(id);
+    if (known == ledger.jobs.end() || is_final(known->second.phase))
+      ledger.indexes.unsettled.insert(id);
   }
 }
 
 void predecessor_succeeded(Ledger& ledger, JobRecord& job, const JobId& predecessor) {
   if (job.waits_for.erase(predecessor) == 0) return;
-  const auto waiting = ledger.dependents.find(predecessor);
+  const auto waiting = ledger.indexes.dependents.find(predecessor);
   waiting->second.erase(job.id);
   if (waiting->second.empty()) {
-    ledger.dependents.erase(waiting);
-    ledger.unsettled.erase(predecessor);
+    ledger.indexes.dependents.erase(waiting);
+    ledger.indexes.unsettled.erase(predecessor);
   }
   if (job.waits_for.empty() && job.phase == JobPhase::Queued) join_line(ledger, job);
 }
 
 void await_nobody(Ledger& ledger, JobRecord& job) {
   for (const JobId& id : std::exchange(job.waits_for, {})) {
-    const auto waiting = ledger.dependents.find(id);
+    const auto waiting = ledger.indexes.dependents.find(id);
     waiting->second.erase(job.id);
     if (!waiting->second.empty()) continue;
-    ledger.dependents.erase(waiting);
-    ledger.unsettled.erase(id);
+    ledger.indexes.dependents.erase(waiting);
+    ledger.indexes.unsettled.erase(id);
   }
 }
 
 void ended_or_gone(Ledger& ledger, const JobId& job) {
-  if (ledger.dependents.contains(job)) ledger.unsettled.insert(job);
+  if (ledger.indexes.dependents.contains(job)) ledger.indexes.unsettled.insert(job);
 }
 
 void follow_ends(const Ledger& ledger, Decision& decision) { Follower(ledger, decision).run(); }
@@ -266,8 +267,8 @@ std::vector<std::string> waits_for_text(const Ledger& ledger, const Presence& pr
 }
 
 Decision settle(const Ledger& ledger, const JobId& predecessor) {
-  const auto waiting = ledger.dependents.find(predecessor);
-  if (waiting == ledger.dependents.end()) return {};
+  const auto waiting = ledger.indexes.dependents.find(predecessor);
+  if (waiting == ledger.indexes.dependents.end()) return {};
   const auto found = find_predecessor(ledger, {}, predecessor);
   if (found && !is_final(found->phase)) return {};
   const std::string who =

@@ -49,7 +49,7 @@ std::vector<SavedBefore> saved_by(const JobRecord& job) {
 std::map<std::string, std::vector<SavedBefore>> saved_by_dir(const Ledger& ledger,
                                                              WallTime ended_by) {
   std::map<std::string, std::vector<SavedBefore>> by_dir;
-  for (const JobId& id : ledger.savers | std::views::reverse) {
+  for (const JobId& id : ledger.indexes.savers | std::views::reverse) {
     std::vector<SavedBefore> saved;
     if (const auto live = ledger.jobs.find(id); live != ledger.jobs.end()) {
       if (!live->second.ended_at || *live->second.ended_at > ended_by) continue;

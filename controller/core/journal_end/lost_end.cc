@@ -7,15 +7,6 @@
 
 namespace muster::core {
 
-AttemptNo next_attempt(const JobRecord& job, const Presence& presence) {
-  std::uint32_t last = job.attempts.empty() ? 0 : job.attempts.back().number.value;
-  last += job.attempts_lost;
-  if (const auto reported = presence.numbers_reported.find(job.id);
-      reported != presence.numbers_reported.end())
-    last = std::max(last, reported->second.value);
-  return AttemptNo(last + 1);
-}
-
 bool scans_first(const JobRecord& job, const AttemptRecord& attempt) {
   if (!resumes(job.spec)) return false;
   bool left_out = false;

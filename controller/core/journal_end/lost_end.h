@@ -4,8 +4,8 @@
 //
 // The lost end may have contained placements. Nodes may still run those attempts, have saved under
 // their numbers, and have sent logs that are stored under them. So the next attempt's number is
-// beyond every number that may have been used. The attempt is not placed before every node has
-// reported what it has, or was silent for longer than anything of the job can run.
+// beyond every number that may have been used (next_attempt.h). The attempt is not placed before
+// every node has reported what it has, or was silent for longer than anything of the job can run.
 //
 // An attempt that was just starting is broken. Nobody knows whether a node has carried out, ended
 // and forgotten the order. An order that is sent twice is a second start.
@@ -64,10 +64,6 @@ inline std::uint32_t attempts_lost(Epoch before, Epoch started) {
   return static_cast<std::uint32_t>(
       rows <= kLossRowsUnknown ? rows : kLossRowsUnknown + rows % kLossRowsUnknown);
 }
-
-// The number of the job's next attempt: beyond every number that was used, as far as the ledger and
-// the nodes know.
-AttemptNo next_attempt(const JobRecord& job, const Presence& presence);
 
 // Whether the attempt's nodes scan for checkpoints first (NodeLaunch.scan_first). The records of
 // some checkpoints were lost with the journal's end, but the files are still on disk. So the nodes

@@ -13,6 +13,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/time.h"
+#include "common/engine/model/placement.h"
 #include "muster/v1/node.pb.h"
 #include "muster/v1/spec.pb.h"
 
@@ -23,7 +24,7 @@ enum class FailureClass { UserError, Signal, Oom, Node, Launch, Worker, Operator
 enum class StartFailure { Gone, Launch, Port, Disk, Node, Checkpoint };
 // What a line of evidence describes. Cause: a fault of the rank itself. Consequence: what usually
 // follows the end of another rank, such as "Connection reset by peer" or a collective's time-out.
-// Unknown: there is no line, or an older agent or record.
+// Unknown: there is no line.
 enum class EvidenceKind { Unknown, Cause, Consequence };
 
 struct Verdict {
@@ -36,26 +37,10 @@ struct Verdict {
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
-struct PlacedNode {
-  NodeName node;
-  BootId boot_id;
-  InstanceId instance;
-  std::string address;
-  std::vector<std::uint32_t> devices;
-  RankNo first_rank;
-  std::uint32_t rank_count = 0;
-  // What the node reported about itself and these devices when it was placed. Empty: not known.
-  std::string device_type;  // empty: an older record
-  std::string interface;    // the interface that has `address`
-  std::string device_model;
-  std::vector<std::uint32_t> physical_ids;    // parallel to `devices`; empty: the same
-  std::vector<std::string> device_ips;        // parallel to `devices`
-  std::vector<std::string> super_device_ids;  // parallel to `devices`
-  std::string super_pod_id;
-  std::string server_id;        // in rank tables; empty: `address`
-  std::uint16_t hccl_port = 0;  // first port of this host for HCCL_IF_BASE_PORT; 0: HCCL's default
-  friend bool operator==(const PlacedNode&, const PlacedNode&) = default;
-};
+using engine::OwnedShards;
+using engine::PlacedNode;
+using engine::SavedBefore;
+using engine::ShardHolder;
 
 struct ResumePoint {
   AttemptNo attempt;  // the attempt that wrote it
@@ -107,19 +92,6 @@ struct CancelRequested {
   std::string reason;
 };
 
-// A node that has shards of an attempt on its own disk (checkpoint.storage: local).
-struct ShardHolder {
-  NodeName node;
-  RankNo first_rank;
-  std::uint32_t ranks = 0;  // 0: it has the shards of all ranks
-  friend bool operator==(const ShardHolder&, const ShardHolder&) = default;
-};
-struct OwnedShards {
-  AttemptNo attempt;
-  std::vector<ShardHolder> holders;
-  friend bool operator==(const OwnedShards&, const OwnedShards&) = default;
-};
-
 // One of the jobs that `job` waits for (spec.schedule.after) has succeeded. The event is in the
 // batch of that job's end, or of the submission of `job`.
 struct PredecessorSucceeded {
@@ -131,16 +103,6 @@ struct PredecessorSucceeded {
   std::optional<OwnedShards> owned = std::nullopt;
 };
 
-// A complete checkpoint of an earlier job. The job's node script named the directory `as`, but the
-// job saved elsewhere, because muster redirected it (saved_before.h).
-struct SavedBefore {
-  std::string as;  // absolute
-  JobId job;
-  std::string path;  // directory of the checkpoint itself; empty: the job has none
-  std::int64_t step = 0;
-  friend bool operator==(const SavedBefore&, const SavedBefore&) = default;
-};
-
 struct AttemptPlaced {
   JobId job;
   AttemptNo attempt;
@@ -150,6 +112,10 @@ struct AttemptPlaced {
   std::string table_sha256;             // of the rank table; empty: no table
   std::vector<SavedBefore> saved = {};  // by earlier jobs, for what a node's script may load
 };
+// --- what agents report (muster.v1.Fact; fact.h converts) ----------------------------------------
+// `node_time` is by the node's own clock, which nobody has corrected. `controller_time` is the same
+// moment by the controller's clock: the arrival minus the fact's age. `instance` is the state
+// directory of the agent that reported it; empty: the controller concluded it.
 struct NodeStarted {
   JobId job;
   AttemptNo attempt;
@@ -158,6 +124,8 @@ struct NodeStarted {
   std::uint64_t worker_pid = 0;
   WallTime node_time;
   v1::NodeResolved resolved;
+  WallTime controller_time{};
+  InstanceId instance = {};
 };
 struct NodeStartFailed {
   JobId job;
@@ -165,8 +133,6 @@ struct NodeStartFailed {
   NodeName node;
   StartFailure why{};
   std::string text;
-  // By the controller's clock if the agent sends ages, else by the node's. If several nodes fail,
-  // the earliest failure gives the reason.
   WallTime node_time;
   // Only for StartFailure::Checkpoint: what the node found in the checkpoint to resume from. Shards
   // have the layout's names. needed == 0: the node did not read it, but found newer ones
@@ -174,6 +140,8 @@ struct NodeStartFailed {
   std::vector<std::string> torn = {};  // shards that the node read and found short or damaged
   std::uint32_t there = 0, needed = 0;
   std::string names_sha256 = {};  // of the names of the shards that exist
+  WallTime controller_time{};
+  InstanceId instance = {};
 };
 struct RankExited {
   JobId job;
@@ -189,16 +157,15 @@ struct RankExited {
   std::string evidence;
   WallTime node_time;
   EvidenceKind evidence_kind{};
-  // The last step in its log, and the total number of steps. Not set: the log has none, the agent
-  // did not check, or an older agent or record.
+  // The last step in its log, and the total number of steps. Not set: the log has none, or the
+  // agent did not check.
   std::optional<std::int64_t> step, total;
   bool killed_unasked = false;  // SIGKILL after a requested stop, and before muster's own SIGKILL
-  // By the controller's clock: the arrival minus the fact's age. Not set: the agent sent no age.
   // Ends on one node are ordered by node_time, which is exact.
-  std::optional<WallTime> controller_time;
+  WallTime controller_time{};
   // For a node's script: the rank inside the script that ended.
   std::optional<std::uint32_t> training_rank = std::nullopt;
-  [[nodiscard]] WallTime ended() const { return controller_time.value_or(node_time); }
+  InstanceId instance = {};
 };
 // A process of the attempt that is no rank (MindSpore's scheduler) ended badly before muster asked
 // it to stop.
@@ -211,8 +178,8 @@ struct AuxiliaryExited {
   std::int32_t signal = 0;
   std::string evidence;
   WallTime node_time;
-  std::optional<WallTime> controller_time;  // as in RankExited
-  [[nodiscard]] WallTime ended() const { return controller_time.value_or(node_time); }
+  WallTime controller_time{};
+  InstanceId instance = {};
 };
 struct NodeSwept {
   JobId job;
@@ -220,6 +187,10 @@ struct NodeSwept {
   NodeName node;
   std::string reason;
   WallTime node_time;
+  // The log of each rank will be complete. Otherwise LogsCollected comes in the same batch.
+  bool logs_follow = false;
+  WallTime controller_time{};
+  InstanceId instance = {};
 };
 struct FirstStep {
   JobId job;
@@ -227,6 +198,19 @@ struct FirstStep {
   NodeName node;
   std::int64_t step = 0;
   WallTime node_time;
+  WallTime controller_time{};
+  InstanceId instance = {};
+};
+// While the attempt ran, the node's wall clock was more than a minute off the controller's. Once
+// for each attempt and node.
+struct NodeClockSkewed {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+  Duration ahead{};  // of the controller's clock; negative: behind it
+  WallTime node_time;
+  WallTime controller_time{};
+  InstanceId instance = {};
 };
 // In a node's script, the first launch that saves checkpoints, which muster redirected. Once for
 // each attempt; the first report counts, from any node.
@@ -239,7 +223,11 @@ struct ScriptLaunched {
   std::string save;              // absolute; where it would have saved
   bool weights_alone = false;    // saves no optimizer: no attempt resumes from its checkpoints
   WallTime node_time;
+  WallTime controller_time{};
+  InstanceId instance = {};
 };
+
+// --- what the controller concludes ---------------------------------------------------------------
 struct CheckpointCompleted {
   JobId job;
   AttemptNo attempt;
@@ -263,9 +251,8 @@ struct AttemptBroke {
   JobId job;
   AttemptNo attempt;
   std::string cause;
-  WallTime fault_time;  // by the controller's clock; by the node's if its agent sends no ages
-  // When the first message about the fault arrived, by the controller's clock. Zero in older
-  // records: not known.
+  WallTime fault_time;  // by the controller's clock
+  // When the first message about the fault arrived, by the controller's clock.
   WallTime detected_at;
 };
 // No rank of the attempt can advance any more: every node is swept, or another rule of the fence
@@ -345,7 +332,8 @@ using EventBody =
                  AttemptPlaced, NodeStarted, NodeStartFailed, RankExited, NodeSwept, FirstStep,
                  CheckpointCompleted, CheckpointQuarantined, AttemptBroke, AttemptEnded, CaughtUp,
                  AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped,
-                 AuxiliaryExited, PredecessorSucceeded, AttemptNoted, ScriptLaunched>;
+                 AuxiliaryExited, PredecessorSucceeded, AttemptNoted, ScriptLaunched,
+                 NodeClockSkewed>;
 
 struct Event {
   WallTime at{};  // time of the batch that accepted it

@@ -57,7 +57,7 @@ struct RegisterNode {
   BootId boot_id;
   v1::Inventory inventory;
   std::string version;
-  std::optional<Duration> uptime = {};  // of this boot, at the Hello; not set: not sent
+  Duration uptime{};  // of this boot, at the Hello
 };
 struct ReportFact {
   NodeName node;

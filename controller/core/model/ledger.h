@@ -7,16 +7,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "controller/core/model/attempt_state.h"
 #include "controller/core/model/event.h"
+#include "controller/core/model/indexes.h"
 #include "controller/core/model/job_phase.h"
 
 namespace muster::core {
@@ -44,11 +44,13 @@ struct NodePart {
   bool swept = false;
   std::string swept_reason;
   bool logs_collected = false;
+  JournalIndex closed_index;           // the event that closed it; 0: it is open
   std::map<RankNo, RankExited> exits;  // of this node's ranks
   // Processes that ended badly before a stop was requested; at most kAuxiliariesMax.
   std::map<std::string, AuxiliaryExited> auxiliaries;
-  std::vector<std::uint64_t> pids;  // by local rank
-  v1::NodeResolved resolved;        // what the node added to the plan
+  std::vector<std::uint64_t> pids;      // by local rank
+  std::optional<Duration> clock_ahead;  // as in NodeClockSkewed; not set: within a minute
+  v1::NodeResolved resolved;            // what the node added to the plan
 
   // A node of a `launch.per: once` job that lends its devices and runs nothing. It gets no orders,
   // and it is free when the other nodes are swept.
@@ -60,8 +62,6 @@ struct NodePart {
 inline bool ended_well(const RankExited& exit) {
   return exit.code == 0 && exit.signal == 0 && !exit.lost && !exit.oom && !exit.stop_requested;
 }
-
-enum class AttemptState : std::uint8_t { Live, Stopping, Ended };
 
 struct AttemptRecord {
   AttemptNo number;
@@ -84,8 +84,7 @@ struct AttemptRecord {
   bool charged = false;
   std::int64_t best_step = -1;
   std::map<Note, AttemptNoted> notes;
-  std::string fence;  // the rule that let the next attempt start
-  bool completed = false;
+  std::string fence;       // the rule that let the next attempt start
   bool cancelled = false;  // broken by a cancel, not by a fault
   // apply() alone computes these, so that a fact of a gang with thousands of ranks needs no loop
   // over it.
@@ -139,18 +138,18 @@ struct JobRecord {
   std::optional<Verdict> verdict;  // final
   std::int64_t best_step = -1;     // over all ended attempts
   std::uint32_t attempts_without_progress = 0;
-  JournalIndex last_index;  // of its last event
+  JournalIndex last_index;       // of its last event
+  std::int64_t queue_place = 0;  // while queued: the smaller place is ahead
+  // The checkpoint that spec.start names, once it is known. It is known from the submission on, or
+  // from the end of the stage that spec.start names.
+  std::optional<ResumePoint> start;
+  // Where the files of the jobs are that it waited for (checkpoint.storage: local).
+  std::map<JobId, OwnedShards> owned;
+  // While queued: the jobs of resolved.after that have not succeeded yet.
+  std::set<JobId> waits_for;
   // Derived: the parts of all attempts that are not swept, or whose logs are not all at the
   // controller.
   std::size_t open_parts = 0;
-  std::int64_t queue_place = 0;  // derived, while queued: the smaller place is ahead
-  // Derived: the checkpoint that spec.start names, once it is known. It is known from the
-  // submission on, or from the end of the stage that spec.start names.
-  std::optional<ResumePoint> start;
-  // Derived: where the files of the jobs are that it waited for (checkpoint.storage: local).
-  std::map<JobId, OwnedShards> owned;
-  // Derived, while queued: the jobs of resolved.after that have not succeeded yet.
-  std::set<JobId> waits_for;
   std::shared_ptr<const OwnTable> own_table;  // derived: the spec's resources.rank_table, read once
 
   [[nodiscard]] AttemptRecord* current() { return attempts.empty() ? nullptr : &attempts.back(); }
@@ -175,16 +174,6 @@ struct Tombstone {
   std::vector<SavedBefore> saved = {};
 };
 
-using AttemptKey = std::pair<JobId, AttemptNo>;
-
-// The attempts that a node is concerned with.
-struct NodeParts {
-  std::set<AttemptKey> unswept;   // these have orders: Run or Stop
-  std::set<AttemptKey> open;      // not swept, or logs not all at the controller
-  std::deque<AttemptKey> closed;  // newest last, at most kForgetListMax: these get Forget
-};
-inline constexpr std::size_t kForgetListMax = 128;
-
 struct Ledger {
   ClusterId cluster;
   Epoch epoch;
@@ -193,40 +182,9 @@ struct Ledger {
   std::map<NodeName, NodeRecord> nodes;
   std::map<JobId, JobRecord> jobs;  // live ones, and finished ones that are not archived yet
   std::map<JobId, Tombstone> tombstones;
-  // apply() alone computes the members below, so that lookups are cheap. The journal does not hold
-  // them.
-  std::unordered_map<RequestId, JobId> request_ids;  // of jobs and tombstones
-  std::unordered_map<std::string, JobId> live_names;
-  // Queued jobs by queue_place: first in, first out. A job that returns goes to the front.
-  std::map<std::int64_t, JobId> queue;
-  // The queued jobs that wait for no other job, by what they require of nodes (queue.h), each line
-  // by queue_place. Whether the registered nodes could hold a job is one check for a whole line.
-  std::map<std::string, std::map<std::int64_t, JobId>> queue_lines;
-  // Which jobs wait for which (predecessors.h). The key is the job that is waited for.
-  std::map<JobId, std::set<JobId>> dependents;
-  // Chains (chains.h), of jobs and tombstones: the jobs of each chain in order, by the chain's id,
-  // and the newest chain of each name.
-  std::map<JobId, std::vector<JobId>> chains;
-  std::unordered_map<std::string, JobId> chain_names;
-  // All chains, by name.
-  std::set<std::pair<std::string, JobId>> chains_named;
-  // The keys of `dependents` that have ended or do not exist.
-  std::set<JobId> unsettled;
-  // Reserved until the attempt has ended and the node is swept.
-  std::map<NodeName, std::map<std::uint32_t, std::pair<JobId, AttemptNo>>> device_holders;
-  // (address, master port) -> its attempt, until the attempt has ended and rank 0's node is swept.
-  std::map<std::pair<std::string, std::uint16_t>, AttemptKey> ports_reserved;
+  Indexes indexes;  // derived from the facts above
   // Address -> the port that was given last. A hint: the next search starts behind it.
   std::map<std::string, std::uint16_t> port_cursor;
-  // Launching, Running, Draining, Completing: the only jobs that propose() must visit.
-  std::set<JobId> live;
-  std::set<AttemptKey> lingering;  // ended, but not swept everywhere
-  std::map<NodeName, NodeParts> node_parts;
-  std::set<NodeName> dead_nodes;
-  std::set<std::pair<WallTime, JobId>> archivable;  // final, every part closed; by the end
-  std::set<std::pair<WallTime, JobId>> tombstone_ages;
-  // Jobs and tombstones whose scripts named a save directory (saved_before.h).
-  std::set<JobId> savers;
 };
 
 }  // namespace muster::core

@@ -33,6 +33,10 @@ struct Limits {
   // The job avoids a node that could not start its part. It does so for this long after the first
   // failure, and twice as long after each further failure in a row.
   Duration start_pause = std::chrono::seconds(10), start_pause_max = std::chrono::minutes(5);
+  // recovery.backoff doubles up to this, unless it is longer itself. The wait is for what others
+  // have to repair, and often nobody watches the job. When it is repaired, the job is back after at
+  // most this long.
+  Duration backoff_max = std::chrono::minutes(10);
   // This many starts of a job in a row may fail because of ports that muster chose. Later ones are
   // charged.
   std::uint32_t taken_ports_max = 8;

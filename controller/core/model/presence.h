@@ -1,5 +1,6 @@
 // Presence holds what the controller sees at the moment. The Shell owns it. Only the shell's strand
-// uses it. observe() (core.h) writes it; turn() (turn.h) writes `placed_at`.
+// uses it. observe() (core.h) writes it; turn() (turn.h) writes `placed_at` and
+// `queued_again_at`.
 //
 // It is never journaled and is lost with the process. Agents that reconnect rebuild it within a
 // heartbeat.
@@ -91,6 +92,9 @@ struct Presence {
   BootTime listening_since{};  // a node that was never heard is judged from here
   // When this controller placed the attempts that have not ended. turn() keeps it.
   std::map<std::pair<JobId, AttemptNo>, BootTime> placed_at;
+  // When this controller ended the last attempt of a job that has been queued since. turn() keeps
+  // it.
+  std::map<JobId, BootTime> queued_again_at;
   std::map<NodeName, NodeSeen> nodes;
   std::map<std::pair<JobId, AttemptNo>, AttemptSeen> attempts;
   // The highest attempt number that a node reported and the ledger does not have. It is never used

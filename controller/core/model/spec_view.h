@@ -4,13 +4,11 @@
 
 #include "common/base/lease.h"
 #include "common/base/time.h"
+#include "common/proto/proto_time.h"
 #include "muster/v1/spec.pb.h"
 
 namespace muster::core {
 
-inline Duration to_duration(const google::protobuf::Duration& from) {
-  return std::chrono::seconds(from.seconds()) + std::chrono::nanoseconds(from.nanos());
-}
 inline Duration orphan_grace(const v1::JobSpec& spec) {
   return spec.recovery().has_orphan_grace() ? to_duration(spec.recovery().orphan_grace())
                                             : std::chrono::minutes(30);
@@ -31,6 +29,10 @@ inline Duration restart_window(const v1::JobSpec& spec) {
 }
 inline std::uint32_t max_restarts(const v1::JobSpec& spec) {
   return spec.recovery().has_max_restarts() ? spec.recovery().max_restarts() : 20;
+}
+// From the end of a charged attempt to the next one, before it is doubled. Zero: none.
+inline Duration restart_backoff(const v1::JobSpec& spec) {
+  return to_duration(spec.recovery().backoff());
 }
 inline bool resumes(const v1::JobSpec& spec) {
   const bool enabled = !spec.resume().has_enabled() || spec.resume().enabled();

@@ -139,7 +139,7 @@ Fit Candidates::examine(const NodeRecord& node, std::size_t at) const {
   if (std::string why = away(node); !why.empty()) return {.why = std::move(why)};
   const NodeSeen& seen = placing_.presence.nodes.at(node.name);
   const std::size_t all = fit.devices.size();
-  const auto holders = placing_.ledger.device_holders.find(node.name);
+  const auto holders = placing_.ledger.indexes.device_holders.find(node.name);
   std::string holder;
   std::erase_if(fit.devices, [&](std::uint32_t device) {
     if (placing_.taken.devices.contains({node.name, device})) return true;
@@ -147,7 +147,7 @@ Fit Candidates::examine(const NodeRecord& node, std::size_t at) const {
       if (holder.empty()) holder = *std::move(why);
       return true;
     }
-    if (holders == placing_.ledger.device_holders.end()) return false;
+    if (holders == placing_.ledger.indexes.device_holders.end()) return false;
     const auto reserved = holders->second.find(device);
     if (reserved == holders->second.end()) return false;
     if (holder.empty()) holder = describe(placing_.ledger, reserved->second);

@@ -12,7 +12,7 @@ FittingJobs::FittingJobs(const Ledger& ledger, const Presence& presence, Now now
       limits_(limits),
       reached_(behind),
       checks_(checks) {
-  for (const auto& [resources, line] : ledger.queue_lines) {
+  for (const auto& [resources, line] : ledger.indexes.queue_lines) {
     const auto first = line.upper_bound(behind);
     if (first != line.end())
       heads_.emplace(first->first, Head{.line = &line, .at = first, .fits = false});

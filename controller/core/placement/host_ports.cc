@@ -37,7 +37,7 @@ bool meets_any(std::uint32_t block, const std::vector<std::uint16_t>& blocks) {
 }  // namespace
 
 bool HostPorts::is_free(const std::string& address, std::uint16_t port) const {
-  return !ledger_.ports_reserved.contains({address, port}) &&
+  return !ledger_.indexes.ports_reserved.contains({address, port}) &&
          !taken_.ports.contains({address, port});
 }
 
@@ -121,7 +121,7 @@ bool HostPorts::any_port_reserved(const std::string& address, std::uint16_t firs
     return at != ports.end() && port_of(*at).first == address &&
            in_block(port_of(*at).second, first);
   };
-  return reserved(ledger_.ports_reserved, [](const auto& entry) { return entry.first; }) ||
+  return reserved(ledger_.indexes.ports_reserved, [](const auto& entry) { return entry.first; }) ||
          reserved(taken_.ports, [](const auto& entry) { return entry; });
 }
 
@@ -151,7 +151,8 @@ std::uint16_t HostPorts::block_of(const AttemptKey& key, const NodeName& node) c
 }
 
 void HostPorts::collect(const NodeName& node, Blocks& into) const {
-  if (const auto parts = ledger_.node_parts.find(node); parts != ledger_.node_parts.end()) {
+  if (const auto parts = ledger_.indexes.node_parts.find(node);
+      parts != ledger_.indexes.node_parts.end()) {
     for (const AttemptKey& key : parts->second.unswept) {
       if (const std::uint16_t first = block_of(key, node); first != 0)
         into.reserved.push_back(first);
@@ -163,8 +164,9 @@ void HostPorts::collect(const NodeName& node, Blocks& into) const {
       ++age;
     };
     std::ranges::for_each(parts->second.open | std::views::reverse, recent);
-    std::ranges::for_each(parts->second.closed | std::views::reverse | std::views::take(kRecent),
-                          recent);
+    std::ranges::for_each(
+        parts->second.closed | std::views::values | std::views::reverse | std::views::take(kRecent),
+        recent);
   }
   if (const auto taken = taken_.blocks.find(node); taken != taken_.blocks.end())
     into.reserved.insert(into.reserved.end(), taken->second.begin(), taken->second.end());

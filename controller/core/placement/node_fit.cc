@@ -55,11 +55,7 @@ std::string lacks_interface(const NodeRecord& node, const v1::JobSpec& spec) {
   if (found != nullptr && !found->addresses().empty()) return {};
   if (found != nullptr) return fmt::format("has no address on interface '{}'", name);
   const auto& all = node.inventory.interfaces();
-  if (all.empty())
-    return fmt::format(
-        "has an agent of version {}, which does not say whether there is an interface '{}'; "
-        "upgrade it",
-        node.version, name);
+  if (all.empty()) return fmt::format("reports no interface '{}', and no other", name);
   std::string there;
   for (int i = 0; i < std::min(all.size(), kInterfacesNamed); ++i)
     there += fmt::format("{}{}", i == 0 ? "" : ", ", all[i].name().substr(0, kInterfaceNameMax));

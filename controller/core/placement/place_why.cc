@@ -7,6 +7,8 @@
 
 #include "common/engine/ranktable/words.h"
 #include "controller/core/model/spec_view.h"
+#include "controller/core/model/text.h"
+#include "controller/core/recovery/next_attempt.h"
 
 namespace muster::core {
 namespace {
@@ -130,8 +132,8 @@ std::string port_shortage_text(const Placing& placing, const Candidates& candida
     const std::string address = training_address(node, spec);
     if (!candidates.free(at).why.empty() || ports.master(node.name, address) != 0) continue;
     const auto reserved =
-        placing.ledger.ports_reserved.find({address, static_cast<std::uint16_t>(fixed)});
-    const std::string holder = reserved == placing.ledger.ports_reserved.end()
+        placing.ledger.indexes.ports_reserved.find({address, static_cast<std::uint16_t>(fixed)});
+    const std::string holder = reserved == placing.ledger.indexes.ports_reserved.end()
                                    ? "another job"
                                    : describe(placing.ledger, reserved->second);
     reasons.push_back(fixed == 0
@@ -157,7 +159,7 @@ std::optional<PlaceResult> waits_for_lost_attempt(const Placing& placing) {
   for (const auto& [name, seen] : placing.presence.nodes) {
     const auto lost = seen.unknown_runs.lower_bound({placing.job.id, AttemptNo(0)});
     if (lost == seen.unknown_runs.end() || lost->first != placing.job.id ||
-        placing.ledger.dead_nodes.contains(name))
+        placing.ledger.indexes.dead_nodes.contains(name))
       continue;
     const BootTime over_at = std::max(seen.last_ack_sent, placing.presence.listening_since) +
                              outlives_contact(placing.job.spec) + placing.limits.grace_margin;
@@ -166,6 +168,16 @@ std::optional<PlaceResult> waits_for_lost_attempt(const Placing& placing) {
                        .retry_at = over_at};
   }
   return std::nullopt;
+}
+
+std::optional<PlaceResult> backs_off(const Placing& placing) {
+  const std::optional<BootTime> end =
+      backoff_end(placing.job, placing.presence, placing.now, placing.limits);
+  if (!end) return std::nullopt;
+  return PlaceResult{.why = fmt::format("for another {} before attempt {} (recovery.backoff)",
+                                        age_text(*end - placing.now.boot),
+                                        next_attempt(placing.job, placing.presence).value),
+                     .retry_at = end};
 }
 
 }  // namespace muster::core

@@ -41,5 +41,7 @@ inline constexpr std::string_view kWhenPortsAreReserved =
 // on a node, and save. Nothing: no such attempt is known. The job that waits here delays no other
 // job.
 std::optional<PlaceResult> waits_for_lost_attempt(const Placing& placing);
+// The job backs off (recovery.backoff). Nothing: it does not. It delays no other job either.
+std::optional<PlaceResult> backs_off(const Placing& placing);
 
 }  // namespace muster::core

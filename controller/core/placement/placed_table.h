@@ -1,5 +1,4 @@
-// Turns a placement into the form of common/engine, and into the rank table that follows from it
-// alone. Pure.
+// The rank table that follows from a placement alone. Pure.
 #pragma once
 
 #include <span>
@@ -9,8 +8,6 @@
 #include "controller/core/model/event.h"
 
 namespace muster::core {
-
-engine::NodeSlot slot_of(const PlacedNode& placed);
 
 // The content hash of the launch's rank table, to be pinned with the placement. Empty: the launch
 // has no table, or these nodes allow none. In the latter case the launch fails with a sentence.

@@ -20,7 +20,7 @@
 //
 // A node keeps its training address, and is assumed to have a route, in these cases:
 //
-// - It reports no routes (an older agent).
+// - It reports no routes: its kernel has none, or its agent cannot list them.
 // - It does not report all routes, and none to a network that it is on itself.
 // - Its route has no address of its own.
 #pragma once

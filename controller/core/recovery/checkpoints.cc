@@ -226,7 +226,7 @@ bool is_quarantined(const JobRecord& job, const ResumePoint& point) {
 
 bool accepts_checkpoints(const JobRecord& job, const AttemptRecord& attempt) {
   if (&attempt != job.current()) return false;
-  return attempt.completed || !is_final(job.phase);
+  return attempt.state == AttemptState::Completed || !is_final(job.phase);
 }
 
 bool has_checkpoint(const JobRecord& job, AttemptNo attempt, std::int64_t step) {

@@ -33,7 +33,7 @@ PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRe
                      const NodePart& part, Now now, const Limits& limits) {
   if (part.swept || part.idle()) return {.liveness = PartLiveness::Swept};
   const NodeName& node = part.placed.node;
-  if (ledger.dead_nodes.contains(node)) return {.liveness = PartLiveness::Dead};
+  if (ledger.indexes.dead_nodes.contains(node)) return {.liveness = PartLiveness::Dead};
   const BootTime silent_at = last_word(presence, node) + limits.silent_after;
   // The agent counts its grace from the sending of a heartbeat that was acknowledged. So it never
   // counts from a later time than the controller, which counts from its acknowledgement. An

@@ -9,6 +9,7 @@
 
 #include "common/engine/model/engine.h"
 #include "controller/core/recovery/checkpoints.h"
+#include "controller/core/recovery/pause.h"
 
 namespace muster::core {
 namespace {
@@ -41,12 +42,6 @@ struct Failures {
   std::uint32_t count = 0;
 };
 
-Duration pause_after(std::uint32_t count, const Limits& limits) {
-  Duration pause = limits.start_pause;
-  for (std::uint32_t more = 1; more < count && pause < limits.start_pause_max; ++more) pause *= 2;
-  return std::min(pause, limits.start_pause_max);
-}
-
 }  // namespace
 
 bool has_run(const JobRecord& job) {
@@ -68,7 +63,8 @@ bool found_newer(const NodeStartFailed& failure) {
 const NodeStartFailed* first_start_failure(const AttemptRecord& attempt) {
   const NodeStartFailed* first = nullptr;
   for (const NodePart& part : attempt.parts) {
-    if (part.start_failed && (first == nullptr || part.start_failed->node_time < first->node_time))
+    if (part.start_failed &&
+        (first == nullptr || part.start_failed->controller_time < first->controller_time))
       first = &*part.start_failed;
   }
   return first;
@@ -121,9 +117,8 @@ std::map<NodeName, AvoidedNode> avoided_nodes(const JobRecord& job, Now now, con
   }
   for (auto& [node, one] : avoided) {
     const Failures& known = failures.at(node);
-    // A clock that was set back does not make the pause longer.
-    const Duration since = now.wall - known.last, pause = pause_after(known.count, limits);
-    if (since >= Duration::zero() && since < pause) one.retry_at = now.boot + (pause - since);
+    one.retry_at = pause_end(
+        known.last, doubled_pause(limits.start_pause, known.count, limits.start_pause_max), now);
   }
   return avoided;
 }

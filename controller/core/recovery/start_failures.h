@@ -44,7 +44,7 @@ bool is_nodes_own(StartFailure why);
 // The node reported newer checkpoints than the ledger had (lost_end.h).
 bool found_newer(const NodeStartFailed& failure);
 
-// The earliest failure by NodeStartFailed::node_time. Nullptr: there is none.
+// The earliest failure by NodeStartFailed::controller_time. Nullptr: there is none.
 const NodeStartFailed* first_start_failure(const AttemptRecord& attempt);
 // How many attempts of the job in a row, up to this one, broke because another program had a port
 // that muster chose. 0: this attempt broke for another reason.

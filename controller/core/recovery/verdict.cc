@@ -41,12 +41,8 @@ struct End {
   [[nodiscard]] WallTime at() const {
     return rank != nullptr ? rank->node_time : auxiliary->node_time;
   }
-  [[nodiscard]] WallTime ended() const {
-    return rank != nullptr ? rank->ended() : auxiliary->ended();
-  }
-  [[nodiscard]] bool timed() const {
-    return rank != nullptr ? rank->controller_time.has_value()
-                           : auxiliary->controller_time.has_value();
+  [[nodiscard]] WallTime by_controller() const {
+    return rank != nullptr ? rank->controller_time : auxiliary->controller_time;
   }
   [[nodiscard]] std::string text() const {
     return rank != nullptr ? exit_text(*rank) : exit_text(*auxiliary);
@@ -99,10 +95,10 @@ std::optional<FirstEnds> first_ends(const AttemptRecord& attempt, Match match,
       ends.push_back(*first);
   }
   if (ends.empty()) return std::nullopt;
-  std::ranges::stable_sort(ends, {}, &End::ended);
+  std::ranges::stable_sort(ends, {}, &End::by_controller);
   const End first = ends.front();
   const auto later = [&](const End& end) {
-    return !first.timed() || !end.timed() || end.ended() - first.ended() > kDelayBar;
+    return end.by_controller() - first.by_controller() > kDelayBar;
   };
   ends.erase(std::find_if(ends.begin() + 1, ends.end(), later), ends.end());
   if (!std::ranges::all_of(ends, &End::consequence))
@@ -128,7 +124,8 @@ const RankExited* first_lost_with_worker(const AttemptRecord& attempt) {
         part.swept_reason == kDiskRefused)
       continue;
     for (const auto& [rank, exit] : part.exits) {
-      if (exit.lost && !exit.stop_requested && (first == nullptr || exit.ended() < first->ended()))
+      if (exit.lost && !exit.stop_requested &&
+          (first == nullptr || exit.controller_time < first->controller_time))
         first = &exit;
     }
   }

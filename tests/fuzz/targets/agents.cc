@@ -169,7 +169,7 @@ class Cluster : private TurnWatcher {
                      .attempt = AttemptNo(fact.attempt())});
   }
   void check() const {
-    for (const auto& [node, holders] : state_.ledger.device_holders) {
+    for (const auto& [node, holders] : state_.ledger.indexes.device_holders) {
       for (const auto& [device, key] : holders) {
         const AttemptRecord* attempt = state_.ledger.jobs.at(key.first).attempt(key.second);
         require(attempt != nullptr && attempt->part(node) != nullptr,

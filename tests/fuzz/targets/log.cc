@@ -8,6 +8,7 @@
 
 #include "agent/logs/evidence.h"
 #include "agent/logs/line_scanner.h"
+#include "common/engine/deepspeed/deepspeed.h"
 #include "common/engine/evidence.h"
 #include "common/engine/files/pattern_set.h"
 #include "common/engine/megatron/megatron.h"
@@ -37,7 +38,8 @@ std::unique_ptr<Grammar> row(const char* name) {
 const std::vector<std::unique_ptr<Grammar>>& grammars() {
   static const std::vector<std::unique_ptr<Grammar>> all = [] {
     std::vector<std::unique_ptr<Grammar>> made;
-    for (const char* name : {"auto", "megatron", "mindspeed-mm", "mindformers", "custom"})
+    for (const char* name :
+         {"auto", "megatron", "mindspeed-mm", "mindformers", "deepspeed", "custom"})
       made.push_back(row(name));
     return made;
   }();
@@ -107,8 +109,8 @@ std::vector<std::size_t> sizes_of(std::string_view input) {
 void check_patterns(std::string_view text) {
   static const std::vector<std::string_view> patterns = [] {
     std::vector<std::string_view> texts;
-    for (const auto& heads :
-         {megatron_heads(), mindspeed_mm_heads(), mindformers_heads(), common_heads()})
+    for (const auto& heads : {megatron_heads(), mindspeed_mm_heads(), mindformers_heads(),
+                              deepspeed_heads(), common_heads()})
       for (const LineHead& head : heads) texts.push_back(head.text);
     return texts;
   }();

@@ -8,8 +8,8 @@
 #include "common/base/utf8.h"
 #include "common/engine/model/engine.h"
 #include "common/engine/model/start.h"
+#include "common/spec/keys/values.h"
 #include "common/spec/parse.h"
-#include "common/spec/values.h"
 #include "tests/fuzz/target.h"
 
 namespace muster::fuzz {
@@ -35,24 +35,24 @@ spec::ParseOptions options_of(std::string_view text) {
 }
 
 // Up to four nodes that fit the spec.
-std::vector<engine::NodeSlot> nodes_for(const v1::JobSpec& spec) {
+std::vector<engine::PlacedNode> nodes_for(const v1::JobSpec& spec) {
   std::vector<std::uint32_t> devices(spec.resources().device_ids().begin(),
                                      spec.resources().device_ids().end());
   for (std::uint32_t id = 0; devices.empty() && id < std::max(1U, spec.resources().devices()); ++id)
     devices.push_back(id);
   const bool once = spec.launch().per() == v1::LAUNCH_PER_ONCE;
-  std::vector<engine::NodeSlot> nodes;
+  std::vector<engine::PlacedNode> nodes;
   for (std::uint32_t n = 0; n < std::max(1U, spec.resources().nodes()); ++n) {
-    engine::NodeSlot node{.name = "n" + std::to_string(n),
-                          .address = "10.20.0." + std::to_string(11 + n),
-                          .devices = devices,
-                          .device_type = "ascend",
-                          .interface = "eth2",
-                          .device_model = "910B3"};
+    engine::PlacedNode node{.node = NodeName("n" + std::to_string(n)),
+                            .address = "10.20.0." + std::to_string(11 + n),
+                            .devices = devices,
+                            .device_type = "ascend",
+                            .interface = "eth2",
+                            .device_model = "910B3"};
     for (const std::uint32_t id : devices)
       node.device_ips.push_back("192." + std::to_string(id % 256) + ".11." +
                                 std::to_string(10 + n));
-    node.first_rank = once ? 0 : n * static_cast<std::uint32_t>(devices.size());
+    node.first_rank = RankNo(once ? 0 : n * static_cast<std::uint32_t>(devices.size()));
     node.rank_count = once ? (n == 0 ? 1 : 0) : static_cast<std::uint32_t>(devices.size());
     nodes.push_back(std::move(node));
   }

@@ -153,7 +153,7 @@ TEST_F(ControllerLinkTest, AnAcknowledgementCountsFromTheSendingOfItsHeartbeat) 
   const std::uint64_t first = link.next_heartbeat(start, 10, 1);
   const std::uint64_t second = link.next_heartbeat(start + std::chrono::seconds(1), 20, 2);
   EXPECT_NE(first, second);
-  EXPECT_FALSE(link.take(ack(first, 2))) << "of an older controller";
+  EXPECT_FALSE(link.take(ack(first, 2))) << "of a lower epoch";
   EXPECT_EQ(link.take(ack(first, 3)), start);
   EXPECT_EQ(link.mark_acked(), 10u);
   EXPECT_EQ(link.probe_acked(), 1u);

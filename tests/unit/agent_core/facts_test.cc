@@ -204,6 +204,8 @@ TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
   RunSeen seen = started_run();
   seen.first_step = 12;
   seen.first_step_at = at(2);
+  seen.clock_ahead = std::chrono::seconds(-75);
+  seen.clock_ahead_at = at(2);
   seen.exits[4] = {.rank = 4, .code = 0, .at = at(30)};
   seen.exits[6] = {.rank = 6,
                    .code = -1,
@@ -219,25 +221,27 @@ TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
   seen.swept_at = at(40);
   const auto facts = facts_of(kRun, seen);
   ASSERT_EQ(kinds(facts),
-            (std::vector<int>{v1::Fact::kStarted, v1::Fact::kFirstStep, v1::Fact::kExited,
-                              v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kSwept}));
+            (std::vector<int>{v1::Fact::kStarted, v1::Fact::kFirstStep, v1::Fact::kNodeClockSkewed,
+                              v1::Fact::kExited, v1::Fact::kExited, v1::Fact::kExited,
+                              v1::Fact::kSwept}));
   EXPECT_EQ(facts[1].first_step().step(), 12);
-  EXPECT_EQ(facts[2].exited().rank(), 6U);
-  EXPECT_EQ(facts[2].exited().signal(), 9);
-  EXPECT_TRUE(facts[2].exited().oom());
-  EXPECT_EQ(facts[2].exited().evidence(), "Killed");
-  EXPECT_TRUE(facts[2].exited().success_seen());
-  EXPECT_EQ(facts[2].exited().step(), 40);
-  EXPECT_EQ(facts[2].exited().total(), 100);
-  EXPECT_FALSE(facts[3].exited().has_step() || facts[3].exited().has_total())
+  EXPECT_EQ(facts[2].node_clock_skewed().ahead().seconds(), -75);
+  EXPECT_EQ(facts[3].exited().rank(), 6U);
+  EXPECT_EQ(facts[3].exited().signal(), 9);
+  EXPECT_TRUE(facts[3].exited().oom());
+  EXPECT_EQ(facts[3].exited().evidence(), "Killed");
+  EXPECT_TRUE(facts[3].exited().success_seen());
+  EXPECT_EQ(facts[3].exited().step(), 40);
+  EXPECT_EQ(facts[3].exited().total(), 100);
+  EXPECT_FALSE(facts[4].exited().has_step() || facts[4].exited().has_total())
       << "nobody has read it";
-  EXPECT_EQ(facts[3].exited().rank(), 4U);
-  EXPECT_FALSE(facts[3].exited().lost());
-  EXPECT_EQ(facts[4].exited().rank(), 5U);
-  EXPECT_TRUE(facts[4].exited().lost());
-  EXPECT_EQ(facts[4].exited().code(), -1);
-  EXPECT_FALSE(facts[4].exited().stop_requested());
-  EXPECT_EQ(facts[5].swept().reason(), "worker died");
+  EXPECT_EQ(facts[4].exited().rank(), 4U);
+  EXPECT_FALSE(facts[4].exited().lost());
+  EXPECT_EQ(facts[5].exited().rank(), 5U);
+  EXPECT_TRUE(facts[5].exited().lost());
+  EXPECT_EQ(facts[5].exited().code(), -1);
+  EXPECT_FALSE(facts[5].exited().stop_requested());
+  EXPECT_EQ(facts[6].swept().reason(), "worker died");
 }
 
 TEST(Facts, NoExitIsLostBeforeTheSweep) {

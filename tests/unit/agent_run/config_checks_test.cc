@@ -2,7 +2,7 @@
 // files that it is based on, before anything starts.
 #include "agent/code/config_checks.h"
 
-#include "agent/code/patched_files.h"
+#include "agent/code/needed_files.h"
 #include "tests/unit/agent_run/support.h"
 
 namespace muster::agent {
@@ -10,18 +10,23 @@ namespace {
 
 class ConfigChecks : public ::testing::Test {
  protected:
-  std::string refusal(const std::string& file = "a.yaml") {
-    v1::PatchedFile order;
-    order.set_source((dir_.path() / file).string());
-    order.add_items()->set_at("launch.config");
-    v1::PatchItem& item = *order.add_items();
-    item.set_at("runner_config.sink_mode");
-    item.set_value("false: because; and what helps");
-    const auto outcome = patched_file({}, order);
-    if (outcome) {
-      EXPECT_FALSE(*outcome) << "nothing is to be written";
-      return "";
-    }
+  [[nodiscard]] v1::NeededFile needed() const {
+    v1::NeededFile file;
+    file.set_source((dir_.path() / "a.yaml").string());
+    file.set_key("launch.config");
+    return file;
+  }
+  static void refuse(v1::NeededFile& file, const std::string& at, bool value) {
+    v1::RefusedValue& refused = *file.add_refused();
+    refused.set_at(at);
+    refused.set_value(value);
+    refused.set_because("because; and what helps");
+  }
+  [[nodiscard]] std::string refusal() const {
+    v1::NeededFile file = needed();
+    refuse(file, "runner_config.sink_mode", false);
+    const auto outcome = check_needed_file({}, file);
+    if (outcome) return "";
     EXPECT_EQ(outcome.error().code, ErrorCode::InvalidArgument);
     return outcome.error().message;
   }
@@ -68,17 +73,19 @@ TEST_F(ConfigChecks, WhatCannotBeReadIsTheEnginesToSay) {
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(ConfigChecks, ItemsOfALaterReleaseAreLeftAlone) {
-  dir_.write("a.yaml", "x: False\n");
-  v1::PatchedFile order;
-  order.set_source((dir_.path() / "a.yaml").string());
-  order.add_items()->set_at("launch.config");
-  for (const char* value : {"false", "maybe: x", ""}) {
-    v1::PatchItem& item = *order.add_items();
-    item.set_at("x");
-    item.set_value(value);
-  }
-  EXPECT_EQ(config_refusal(order), std::nullopt);
+TEST_F(ConfigChecks, EachRefusedValueIsChecked) {
+  dir_.write("a.yaml", "x: False\ny: on\n");
+  v1::NeededFile file = needed();
+  EXPECT_EQ(config_refusal(file), std::nullopt);
+  refuse(file, "x", true);
+  refuse(file, "y", false);
+  EXPECT_EQ(config_refusal(file), std::nullopt);
+  refuse(file, "x[", false);
+  EXPECT_EQ(config_refusal(file), std::nullopt) << "a path of a later release is left alone";
+  refuse(file, "y", true);
+  refuse(file, "x", false);
+  EXPECT_EQ(config_refusal(file), "launch.config: '" + (dir_.path() / "a.yaml").string() +
+                                      "': y is on: because; and what helps");
 }
 
 }  // namespace

@@ -101,8 +101,7 @@ TEST_F(HostTest, TheNextIncarnationAdoptsAndDisturbsNothing) {
   EXPECT_EQ(agent.seen().exits.at(0).signal, SIGKILL);
 }
 
-// Workers outlive upgrades: a worker that an older agent started has no wake FIFO, and its exits
-// must be noticed all the same, and soon.
+// As on a file system without FIFOs: exits must be noticed all the same, and soon.
 TEST_F(HostTest, ARunWithoutAWakeFifoIsScanned) {
   {
     HostIncarnation agent(dir_.path() / "state");
@@ -468,6 +467,24 @@ TEST_F(HostTest, MarksOfTheWatchSurvive) {
     EXPECT_TRUE(agent.host().rank_end_known(kRun, 1)) << "read to its end, and nothing was there";
     EXPECT_FALSE(agent.host().rank_end_known(kRun, 2));
   });
+}
+
+// A restarted agent reports the same fact, and not another one.
+TEST_F(HostTest, ASkewedClockIsMarkedOnceForARunThatLives) {
+  {
+    HostIncarnation agent(dir_.path() / "state");
+    agent.on_loop([&] { agent.host().note_clock_skew(std::chrono::seconds(75)); });  // no run
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exec sleep 1000")});
+    ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.started; }));
+    EXPECT_FALSE(agent.seen().clock_ahead);
+    agent.on_loop([&] {
+      agent.host().note_clock_skew(std::chrono::seconds(75));
+      agent.host().note_clock_skew(std::chrono::seconds(90));
+    });
+    EXPECT_EQ(agent.seen().clock_ahead, std::chrono::seconds(75));
+  }
+  HostIncarnation agent(dir_.path() / "state");
+  EXPECT_EQ(agent.seen().clock_ahead, std::chrono::seconds(75));
 }
 
 // Regression: leases were rewritten only when they gained a tenth. An agent that was away for 28 of

@@ -135,9 +135,9 @@ TEST_F(LaunchRecordTest, AProgramThatIsNotThereIsReportedWithItsKeyAndARemedy) {
             "launch.run: '" + in("bin/trainr") + "' is not there on this node; nearest: '" +
                 in("bin/trainer") + "'");
   v1::NodeLaunch order = python_launch(dir_.write("run.sh", "#!/bin/sh\n").string());
-  v1::PatchedFile& script = *order.add_patched();
+  v1::NeededFile& script = *order.add_needed();
   script.set_source(in("run.sh"));
-  script.add_items()->set_at("launch.script");
+  script.set_key("launch.script");
   EXPECT_EQ(
       make(order, in("bin")).error().message,
       "launch.script: '" + in("run.sh") +

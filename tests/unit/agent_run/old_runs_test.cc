@@ -1,5 +1,5 @@
-// Run directories that an older release left: version 1 stays readable for ever. They were recorded
-// from the messages as they were before auxiliary processes, setup and the kind of evidence.
+// Run directories of version 1, as recorded bytes: version 1 stays readable for ever. These have no
+// auxiliary processes, no setup and no kind of evidence.
 #include <fstream>
 
 #include "tests/unit/agent_run/support.h"

@@ -1,4 +1,4 @@
-// Copies of configurations and scripts with other values, and missing files that are reported
+// Copies of configurations and scripts with other values, and missing sources that are reported
 // before anything starts.
 #include "agent/code/patched_files.h"
 
@@ -91,65 +91,31 @@ TEST_F(PatchedFiles, WhatCannotBeChangedIsTheJobsFault) {
 
 TEST_F(PatchedFiles, WhatIsMissingIsReportedWithTheNearestName) {
   item(patched(code("configs/llama2/pretran.yaml"), out("a.yaml")), "a", "1");
-  auto [why, text] = refusal();
+  const auto [why, text] = refusal();
   EXPECT_EQ(why, v1::START_FAILURE_LAUNCH);
   EXPECT_EQ(text, "launch.patch: '" + code("configs/llama2/pretran.yaml") +
                       "' is not there on this node; nearest: '" +
                       code("configs/llama2/pretrain_llama2_7b.yaml") + "'");
 
-  // A file that must only exist: its item names the key.
   order_.clear_patched();
-  patched(code("configs/lama2/pretrain_llama2_7b.yaml"), "").add_items()->set_at("launch.config");
-  std::tie(why, text) = refusal();
-  EXPECT_EQ(why, v1::START_FAILURE_LAUNCH);
-  EXPECT_EQ(text, "launch.config: '" + code("configs/lama2/pretrain_llama2_7b.yaml") +
-                      "' is not there on this node; nearest: '" +
-                      code("configs/llama2/pretrain_llama2_7b.yaml") + "'");
+  (*patched(code("rn.sh"), out("run.sh")).mutable_vars())["NNODES"] = "2";
+  EXPECT_EQ(refusal().second, "launch.vars: '" + code("rn.sh") +
+                                  "' is not there on this node; nearest: '" + code("run.sh") + "'");
 
-  order_.clear_patched();
-  patched("/nowhere/at/all.yaml", "").add_items()->set_at("launch.config");
-  EXPECT_EQ(refusal().second,
-            "launch.config: '/nowhere/at/all.yaml' is not there on this node; name one that is, or "
-            "put it on a file system that every node sees");
-
-  // Below a copy of the code, messages name the files of the code, because nobody knows the path of
-  // the copy.
-  order_.clear_patched();
-  order_.mutable_code()->set_source("/srv/gpt");
-  order_.mutable_code()->set_path(code("configs"));
-  patched(code("configs/lama2/pretrain_llama2_7b.yaml"), "").add_items()->set_at("launch.config");
-  EXPECT_EQ(refusal().second,
-            "launch.config: 'lama2/pretrain_llama2_7b.yaml' is not in the code '/srv/gpt' with its "
-            "patches; nearest: 'llama2/pretrain_llama2_7b.yaml'");
+  // The image of a container may have the file, but the agent cannot read it.
+  order_.mutable_container()->set_image("trainer:1");
+  EXPECT_EQ(refusal().second, "launch.vars: '" + code("rn.sh") +
+                                  "' is not there on this node; nearest: '" + code("run.sh") +
+                                  "'; what only an image has cannot be changed");
 }
 
-// setup: ["cp pretrain_template.py pretrain.py"]: the name of the source is almost the same.
-TEST_F(PatchedFiles, ASetupMayProvideWhatIsOnlySearchedFor) {
+// A file to be changed is read before the setup runs.
+TEST_F(PatchedFiles, ASetupDoesNotProvideASource) {
   order_.mutable_setup()->add_commands("cp run.sh rn.sh");
-  patched(code("configs/other/made.yaml"), "").add_items()->set_at("launch.config");
-  patched(code("rn.sh"), "").add_items()->set_at("launch.script");
-  const auto written = write_launch_files(order_, run_, nullptr);
-  EXPECT_TRUE(written) << written.error().message;
-  // A file to be changed is read before the setup runs.
   item(patched(code("configs/lama2/pretrain_llama2_7b.yaml"), out("a.yaml")), "a", "1");
   EXPECT_EQ(refusal().second, "launch.patch: '" + code("configs/lama2/pretrain_llama2_7b.yaml") +
                                   "' is not there on this node; nearest: '" +
                                   code("configs/llama2/pretrain_llama2_7b.yaml") + "'");
-}
-
-// Regression: an image may contain the code. A file that must only exist was reported as missing on
-// the node, and no such job could start.
-TEST_F(PatchedFiles, WhatAnImageMayHaveIsNotMissedOnTheNode) {
-  order_.mutable_container()->set_image("trainer:1");
-  patched("/opt/trainer/train.py", "").add_items()->set_at("launch.script");
-  auto written = write_launch_files(order_, run_, nullptr);
-  EXPECT_TRUE(written) << written.error().message;
-  // A directory of the node that the container sees is checked.
-  order_.mutable_container()->add_mounts()->set_source(code("configs"));
-  patched(code("configs/lama2"), "").add_items()->set_at("launch.config");
-  EXPECT_EQ(refusal().second, "launch.config: '" + code("configs/lama2") +
-                                  "' is not there on this node; nearest: '" +
-                                  code("configs/llama2") + "'");
 }
 
 TEST_F(PatchedFiles, SourcesThatAreNoFilesHoldNothingUp) {

@@ -75,9 +75,9 @@ TEST(StartChecks, TheKeyOfAFileIsNamed) {
   dir.write("pretrain_gpt.py", "");
   const std::string script = (dir.path() / "pretran_gpt.py").string();
   v1::NodeLaunch order = command(dir.path().string(), {"python3", "-u", script});
-  v1::PatchedFile& file = *order.add_patched();
+  v1::NeededFile& file = *order.add_needed();
   file.set_source(script);
-  file.add_items()->set_at("launch.script");
+  file.set_key("launch.script");
   EXPECT_EQ(check_files(order)->text, "launch.script: '" + script +
                                           "' is not there on this node; nearest: '" +
                                           (dir.path() / "pretrain_gpt.py").string() + "'");

@@ -48,7 +48,7 @@ core::AttemptRecord large_attempt(std::uint32_t number) {
                           .signal = 9,
                           .stop_requested = rank.value > 100,
                           .evidence = std::string(1'024, 'e')};
-      part.exits[rank].node_time =
+      part.exits[rank].controller_time =
           WallTime(std::chrono::seconds(rank.value == 77 ? 1 : 5 + rank.value));
     }
     attempt.parts.push_back(std::move(part));

@@ -23,7 +23,7 @@ class ChainView : public testing::Test {
     record.resolved.mutable_stage()->set_chain(chain);
     record.spec.mutable_stage()->set_chain_name("llama");
     record.spec.mutable_stage()->set_name(stage);
-    if (!core::is_final(phase)) ledger_.live_names["llama." + stage] = record.id;
+    if (!core::is_final(phase)) ledger_.indexes.live_names["llama." + stage] = record.id;
     joined(id, chain);
     return ledger_.jobs.insert_or_assign(record.id, std::move(record)).first->second;
   }
@@ -37,10 +37,10 @@ class ChainView : public testing::Test {
     joined(id, chain);
   }
   void joined(const std::string& id, const std::string& chain) {
-    std::vector<JobId>& jobs = ledger_.chains[JobId(chain)];
+    std::vector<JobId>& jobs = ledger_.indexes.chains[JobId(chain)];
     if (std::ranges::find(jobs, JobId(id)) == jobs.end()) jobs.emplace_back(id);
-    ledger_.chain_names["llama"] = JobId(chain);
-    ledger_.chains_named.insert({"llama", JobId(chain)});
+    ledger_.indexes.chain_names["llama"] = JobId(chain);
+    ledger_.indexes.chains_named.insert({"llama", JobId(chain)});
   }
   std::string matters() { return stage_that_matters(ledger_, JobId("0aaaaaaaaaa01")).str(); }
   static core::Verdict consequence() { return {.signature = "predecessor"}; }
@@ -100,13 +100,13 @@ TEST_F(ChainView, ItsNameIsTypedForAJob) {
   core::JobRecord& other = add("0aaaaaaaaab09", "x", JobPhase::Failed, "0aaaaaaaaab09");
   other.spec.set_name("llama");
   other.spec.clear_stage();
-  ledger_.chains.erase(JobId("0aaaaaaaaab09"));
-  ledger_.chains_named.erase({"llama", JobId("0aaaaaaaaab09")});
-  ledger_.chain_names["llama"] = JobId(a_);
+  ledger_.indexes.chains.erase(JobId("0aaaaaaaaab09"));
+  ledger_.indexes.chains_named.erase({"llama", JobId("0aaaaaaaaab09")});
+  ledger_.indexes.chain_names["llama"] = JobId(a_);
   EXPECT_EQ(resolve_job(ledger_, "llama")->id.str(), b_);
-  ledger_.live_names.clear();
+  ledger_.indexes.live_names.clear();
   add(b_, "b", JobPhase::Succeeded);
-  ledger_.live_names.clear();
+  ledger_.indexes.live_names.clear();
   EXPECT_EQ(resolve_job(ledger_, "llama")->id.str(), "0aaaaaaaaab09")
       << "both have ended: the newer one";
   ledger_.jobs.erase(JobId("0aaaaaaaaab09"));

@@ -21,7 +21,7 @@ class JobRefTest : public testing::Test {
     add(job("0aaaaaaaaaa01", "old", core::JobPhase::Succeeded));
     add(job("0aaaaaaaaaa02", "old", core::JobPhase::Failed));
     add(job("0aaaaaaaaab03", "live", core::JobPhase::Running));
-    ledger_.live_names["live"] = JobId("0aaaaaaaaab03");
+    ledger_.indexes.live_names["live"] = JobId("0aaaaaaaaab03");
     ledger_.tombstones[JobId("0aaaaaaaaaa00")] = {.id = JobId("0aaaaaaaaaa00"), .name = "ancient"};
   }
   void add(core::JobRecord record) { ledger_.jobs.emplace(record.id, std::move(record)); }

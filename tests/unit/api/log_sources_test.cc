@@ -172,7 +172,7 @@ TEST(LogChoice, ANumberOfAScriptAndOfARankInsideAnotherScript) {
   EXPECT_EQ(found(first, 0), "0 ") << "rank 0 of the training is inside script 0";
   EXPECT_EQ(found(first, 2), "rank-2 ");
   EXPECT_EQ(found(first, 4), "4 ") << "there is none";
-  EXPECT_EQ(found(first, 1, "", false), "1 ") << "as in a request of an earlier release";
+  EXPECT_EQ(found(first, 1, "", false), "1 ") << "as with --raw";
   EXPECT_EQ(found(second, 1), "rank-1 ") << "the attempt has one script";
   EXPECT_EQ(found(both, 1), "1 rank-1 ");
   EXPECT_EQ(found(first, 1, "a"), "rank-1 ") << "it was refused: 'no rank 1 on node a'";

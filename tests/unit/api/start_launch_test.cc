@@ -25,7 +25,7 @@ engine::LaunchRequest request_for(const JobToSubmit& job,
   const std::vector<core::PlacedNode> nodes = {
       {.node = NodeName("a"), .devices = {0}, .rank_count = 1}};
   return launch_request(job.spec, job.resolved, JobId("new"), AttemptNo(2), nodes, 20'000, resume,
-                        core::Ledger(), "/out");
+                        "/out");
 }
 
 TEST(StartLaunch, AsResumeItIsAsFromACheckpointOfItsOwn) {

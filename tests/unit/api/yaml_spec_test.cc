@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "common/spec/values.h"
+#include "common/spec/keys/values.h"
 
 namespace muster::controller {
 namespace {

@@ -172,12 +172,10 @@ TEST_F(RankLaunch, ANumberOfAScriptAndOfARankInsideAnotherScript) {
   ASSERT_TRUE(ask(1, false).ok());
   EXPECT_EQ(launch.launch().node(), second);
   EXPECT_EQ(launch.launch().training_node(), first);
-  EXPECT_FALSE(launch.training());
   ASSERT_TRUE(ask(1, true).ok());
   EXPECT_EQ(launch.launch().node(), first);
   EXPECT_EQ(launch.launch().rank(), 1U);
   EXPECT_EQ(launch.launch().training_node(), "");
-  EXPECT_TRUE(launch.training());
   ASSERT_TRUE(ask(0, false).ok());
   EXPECT_EQ(launch.launch().node(), first);
   EXPECT_EQ(launch.launch().training_node(), "") << "it is inside the script of its own number";

@@ -60,11 +60,11 @@ TEST_F(ReplayTest, NonsenseMakesItsOneJobUnreadable) {
   // Its process may still run there. So it keeps its device, its name and its orders, and can be
   // stopped.
   EXPECT_EQ(ledger.jobs.at(kBad).phase, core::JobPhase::Launching);
-  EXPECT_TRUE(ledger.live_names.contains("bad"));
-  EXPECT_TRUE(ledger.device_holders.at(kNode).contains(0));
-  EXPECT_FALSE(ledger.device_holders.at(kNode).contains(1))
+  EXPECT_TRUE(ledger.indexes.live_names.contains("bad"));
+  EXPECT_TRUE(ledger.indexes.device_holders.at(kNode).contains(0));
+  EXPECT_FALSE(ledger.indexes.device_holders.at(kNode).contains(1))
       << "nobody has acted on a placement that no controller can fold";
-  EXPECT_TRUE(ledger.node_parts.at(kNode).unswept.contains({kBad, AttemptNo(1)}));
+  EXPECT_TRUE(ledger.indexes.node_parts.at(kNode).unswept.contains({kBad, AttemptNo(1)}));
 }
 
 // What its nodes reported since is not nonsense: a device is free when it was swept, also at the
@@ -81,7 +81,7 @@ TEST_F(ReplayTest, TheEndOfAnUnreadableJobIsFolded) {
   row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Cancelled});
   EXPECT_TRUE(replay_.unreadable().contains(kBad));
   EXPECT_EQ(replay_.ledger().jobs.at(kBad).phase, core::JobPhase::Cancelled);
-  EXPECT_TRUE(replay_.ledger().device_holders.empty());
+  EXPECT_TRUE(replay_.ledger().indexes.device_holders.empty());
 }
 
 TEST_F(ReplayTest, AnArchivedJobWithNonsenseIsStillShown) {
@@ -175,7 +175,7 @@ TEST_F(ReplayTest, ADeviceReservedByAnotherAttemptIsNonsense) {
   place(kGood, 1, 0);
   place(kBad, 1, 0);
   EXPECT_TRUE(replay_.unreadable().contains(kBad));
-  EXPECT_EQ(replay_.ledger().device_holders.at(kNode).at(0).first, kGood);
+  EXPECT_EQ(replay_.ledger().indexes.device_holders.at(kNode).at(0).first, kGood);
 }
 
 }  // namespace

@@ -408,8 +408,8 @@ class ShellWithAJob : public ShellTest {
   }
   std::size_t devices_reserved() {
     std::promise<std::size_t> seen;
-    EXPECT_TRUE(
-        shell_->read([&](const View& view) { seen.set_value(view.ledger.device_holders.size()); }));
+    EXPECT_TRUE(shell_->read(
+        [&](const View& view) { seen.set_value(view.ledger.indexes.device_holders.size()); }));
     return seen.get_future().get();
   }
   const NodeName kNode{"n1"};

@@ -23,9 +23,9 @@ TEST(Chains, AllAreTakenInOneDecision) {
   ASSERT_EQ(taken.events.size(), 3U);
   EXPECT_EQ(std::get<JobSubmitted>(taken.events[0]).request_id, RequestId("r1"));
   EXPECT_EQ(std::get<JobSubmitted>(taken.events[1]).request_id, RequestId());
-  EXPECT_THAT(world.ledger.chains.at(JobId("j1")),
+  EXPECT_THAT(world.ledger.indexes.chains.at(JobId("j1")),
               ElementsAre(JobId("j1"), JobId("j2"), JobId("j3")));
-  EXPECT_EQ(world.ledger.chain_names.at("llama"), JobId("j1"));
+  EXPECT_EQ(world.ledger.indexes.chain_names.at("llama"), JobId("j1"));
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
   EXPECT_EQ(world.job("j2").waits_for, std::set{JobId("j1")});
   const Decision again = world.chain("llama", {{"k1", "prepare"}, {"k2", "train", {"k1"}}}, "r1");
@@ -44,7 +44,7 @@ TEST(Chains, NoneIsTakenWhereOneCannotBe) {
                            const std::vector<StageOf>& stages = kThree) {
     const Decision decision = world.put(StagesWorld::input(stages, specs, "r"));
     EXPECT_TRUE(decision.events.empty());
-    EXPECT_TRUE(world.ledger.chains.empty());
+    EXPECT_TRUE(world.ledger.indexes.chains.empty());
     return decision.refusal.value_or(Error{ErrorCode::Internal, "it was taken"});
   };
   std::vector<v1::JobSpec> specs = StagesWorld::specs("llama", kThree);
@@ -121,7 +121,7 @@ TEST(Chains, LiveJobsAndLiveChainsShareTheirNames) {
   EXPECT_TRUE(world.chain("llama", {{"d1", "v"}, {"d2", "w", {"d1"}}}).refusal);
   world.succeed("c2");
   EXPECT_FALSE(world.chain("llama", {{"d1", "v"}, {"d2", "w", {"d1"}}}).refusal);
-  EXPECT_EQ(world.ledger.chain_names.at("llama"), JobId("d1"));
+  EXPECT_EQ(world.ledger.indexes.chain_names.at("llama"), JobId("d1"));
   EXPECT_EQ(world.replayed(), dump(world.ledger));
 }
 
@@ -214,18 +214,18 @@ TEST(Chains, AreRememberedAsLongAsAnythingOfThemIs) {
   };
   for (const char* id : {"d2", "c1", "d1", "c2"}) archive(id);
   EXPECT_TRUE(world.ledger.jobs.empty());
-  EXPECT_THAT(world.ledger.chains.at(JobId("d1")), ElementsAre(JobId("d1"), JobId("d2")));
+  EXPECT_THAT(world.ledger.indexes.chains.at(JobId("d1")), ElementsAre(JobId("d1"), JobId("d2")));
   EXPECT_EQ(world.ledger.tombstones.at(JobId("d2")).chain_name, "llama");
-  EXPECT_EQ(world.ledger.chain_names.at("llama"), JobId("d1"));
+  EXPECT_EQ(world.ledger.indexes.chain_names.at("llama"), JobId("d1"));
   drop("d1");
-  EXPECT_THAT(world.ledger.chains.at(JobId("d1")), ElementsAre(JobId("d2")));
+  EXPECT_THAT(world.ledger.indexes.chains.at(JobId("d1")), ElementsAre(JobId("d2")));
   drop("d2");
-  EXPECT_EQ(world.ledger.chain_names.at("llama"), JobId("c1"));
+  EXPECT_EQ(world.ledger.indexes.chain_names.at("llama"), JobId("c1"));
   drop("c2");
   drop("c1");
-  EXPECT_TRUE(world.ledger.chains.empty());
-  EXPECT_TRUE(world.ledger.chain_names.empty());
-  EXPECT_TRUE(world.ledger.chains_named.empty());
+  EXPECT_TRUE(world.ledger.indexes.chains.empty());
+  EXPECT_TRUE(world.ledger.indexes.chain_names.empty());
+  EXPECT_TRUE(world.ledger.indexes.chains_named.empty());
   EXPECT_FALSE(world.chain("llama", {{"e1", "x"}, {"e2", "y", {"e1"}}}).refusal);
 }
 

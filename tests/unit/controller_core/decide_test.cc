@@ -269,16 +269,6 @@ TEST(Incident, IsNotDecidedBeforeItIsDetected) {
   EXPECT_EQ(attempt.decided_at(), attempt.detected_at);
 }
 
-TEST(Incident, AnOlderRecordWasDetectedWhenItWasAccepted) {
-  SmallWorld world;
-  world.node("n0", 1);
-  world.submit("j1", SmallWorld::spec("train", 1, 1));
-  world.pass(std::chrono::seconds(1));
-  world.accept(
-      {.events = {AttemptBroke{.job = JobId("j1"), .attempt = AttemptNo(1), .cause = "old"}}});
-  EXPECT_EQ(world.job("j1").attempts[0].detected_at, world.now.wall);
-}
-
 // Its connection was replaced, the controller restarted, or another machine has the name. In every
 // case, "nothing is left" from an agent that has never seen the ranks would free devices on which
 // they still compute.

@@ -20,7 +20,9 @@ v1::Hello hello() {
   made.set_protocol_max(2);
   made.set_node("n1");
   made.set_instance("i");
+  made.set_incarnation("one");
   made.set_boot_id("b");
+  made.mutable_uptime()->set_seconds(60);
   return made;
 }
 // The journal had row 8 when epoch 3 began, and has row 10 now.
@@ -33,6 +35,40 @@ TEST(Hello, AnAgentThatFitsIsTaken) {
   EXPECT_FALSE(judged(one).refusal);
   one.set_cluster_id("c");
   EXPECT_FALSE(judged(one).refusal);
+}
+
+TEST(Hello, WithoutWhatEveryAgentSendsItIsRefused) {
+  const auto refused = [](auto change) {
+    v1::Hello one = hello();
+    change(one);
+    const Error refusal = judged(one).refusal.value_or(Error{ErrorCode::InvalidArgument, ""});
+    EXPECT_EQ(refusal.code, ErrorCode::InvalidArgument);
+    return refusal.message;
+  };
+  EXPECT_EQ(refused([](v1::Hello& one) { one.clear_instance(); }),
+            "connecting node 'n1': its Hello has no instance");
+  EXPECT_EQ(refused([](v1::Hello& one) { one.clear_boot_id(); }),
+            "connecting node 'n1': its Hello has no boot id");
+  EXPECT_EQ(refused([](v1::Hello& one) { one.clear_incarnation(); }),
+            "connecting node 'n1': its Hello has no incarnation");
+  EXPECT_EQ(refused([](v1::Hello& one) { one.clear_uptime(); }),
+            "connecting node 'n1': its Hello has no uptime");
+  EXPECT_EQ(refused([](v1::Hello& one) { one.mutable_uptime()->set_seconds(-1); }),
+            "connecting node 'n1': its Hello has a negative uptime");
+  EXPECT_EQ(refused([](v1::Hello& one) { one.mutable_uptime()->set_seconds(0); }), "")
+      << "a machine that has just started";
+}
+
+// An agent of another protocol may send another Hello.
+TEST(Hello, OfAnotherProtocolTheProtocolIsTheReason) {
+  v1::Hello one = hello();
+  one.set_protocol_min(kProtocolMax + 1);
+  one.set_protocol_max(kProtocolMax + 1);
+  one.clear_incarnation();
+  ASSERT_TRUE(judged(one).refusal);
+  EXPECT_EQ(judged(one).refusal->code, ErrorCode::Unsatisfiable);
+  EXPECT_NE(judged(one).refusal->message.find("upgrade the older one"), std::string::npos)
+      << judged(one).refusal->message;
 }
 
 // An older copy of the whole directory is sound; only its agents know more. What the controller has

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "controller/core/recovery/next_attempt.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {

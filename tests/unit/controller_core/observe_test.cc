@@ -55,6 +55,7 @@ TEST(Observe, ReadingsOfTheCurrentAttemptCount) {
   reading.mutable_ranks(0)->set_has_loss(true);
   reading.add_samples()->set_step(13);
   reading.mutable_samples(0)->set_seconds(0.5);
+  reading.mutable_step_age();
   world.see(heard);
   EXPECT_EQ(world.seen().best_step, 13);
   EXPECT_EQ(world.seen().ranks.at(RankNo(0)).loss, 2.5);
@@ -72,7 +73,7 @@ TEST(Observe, TheLastStepHasAnAge) {
   reading.mutable_ranks(0)->set_total(40);
   world.see(heard);
   EXPECT_EQ(world.seen().last_step_at, WallTime{})
-      << "an older agent, of a step from before this controller's life";
+      << "the agent was restarted, and has read no step since";
   const auto why = [&] {
     return explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits);
   };

@@ -26,6 +26,7 @@ struct PeersTest : testing::Test, SmallWorld {
     made.set_instance(instance);
     made.set_incarnation(incarnation);
     made.set_boot_id("b1");
+    made.mutable_uptime()->set_seconds(60);
     *made.mutable_inventory() = inventory(4, "n1");
     return made;
   }

@@ -197,7 +197,7 @@ TEST(Place, AFixedPortThatIsTakenOnTheFirstNodeMovesRankZero) {
     job.attempts.back().parts.push_back({.placed = placed});
   EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes),
               ElementsAre("n0", "n1"));
-  world.ledger.ports_reserved[{"n0", 29'500}] = {JobId("other"), AttemptNo(1)};
+  world.ledger.indexes.ports_reserved[{"n0", 29'500}] = {JobId("other"), AttemptNo(1)};
   EXPECT_THAT(names(place(world.ledger, world.presence, job, world.now, world.limits).nodes),
               ElementsAre("n1", "n0"));
   // Also to a node that could not start the last attempt.

@@ -59,8 +59,8 @@ TEST(Predecessors, AJobIsPlacedWhenAllOfThemHaveSucceeded) {
   EXPECT_EQ(world.job("j3").phase, JobPhase::Queued);
   world.swept("j2", 1, "n0");
   EXPECT_EQ(world.job("j3").phase, JobPhase::Launching);
-  EXPECT_TRUE(world.ledger.dependents.empty());
-  EXPECT_TRUE(world.ledger.unsettled.empty());
+  EXPECT_TRUE(world.ledger.indexes.dependents.empty());
+  EXPECT_TRUE(world.ledger.indexes.unsettled.empty());
 }
 
 TEST(Predecessors, OneThatWaitsHoldsNobodyUpAndKeepsItsPlace) {
@@ -111,8 +111,8 @@ TEST(Predecessors, AFailureEndsTheChainInOneDecision) {
       "job 'job-j2' (j2), which it waited for, was cancelled, because job 'job-j1' (j1) failed: "))
       << world.job("j3").verdict->reason;
   EXPECT_EQ(world.job("j5").phase, JobPhase::Launching);
-  EXPECT_TRUE(world.ledger.queue.empty());
-  EXPECT_TRUE(world.ledger.dependents.empty());
+  EXPECT_TRUE(world.ledger.indexes.queue.empty());
+  EXPECT_TRUE(world.ledger.indexes.dependents.empty());
   std::size_t ends = 0;
   for (const auto& [index, event] : world.journal)
     ends += std::holds_alternative<JobEnded>(event.body) ? 1 : 0;
@@ -142,7 +142,7 @@ TEST(Predecessors, ACancelOfOneThatWaitsTakesThoseBehindItAlong) {
             "job 'job-j2' (j2), which it waited for, was cancelled: wrong data");
   EXPECT_EQ(world.job("j3").verdict->cls, FailureClass::Operator);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
-  EXPECT_TRUE(world.ledger.dependents.empty());
+  EXPECT_TRUE(world.ledger.indexes.dependents.empty());
 }
 
 TEST(Predecessors, WhatHasEndedAlreadyIsTakenOrRefused) {
@@ -197,7 +197,7 @@ TEST(Predecessors, NothingIsLostWithTheRowsOfAPredecessor) {
     if (!of_j1) apply(again, index, event);
   }
   EXPECT_EQ(again.jobs.at(JobId("j3")).waits_for, std::set{JobId("j2")});
-  EXPECT_TRUE(again.unsettled.empty());
+  EXPECT_TRUE(again.indexes.unsettled.empty());
   EXPECT_EQ(world.why("j3"),
             std::vector<std::string>{"waits for job 'job-j2' (j2), which is launching"});
   world.succeed("j2");
@@ -241,7 +241,7 @@ TEST(Predecessors, WhatACutJournalLeavesOpenIsMadeUpFor) {
       EXPECT_NE(cut.job(id).verdict->reason.find("no such file"), std::string::npos)
           << cut.job(id).verdict->reason;
     }
-    EXPECT_TRUE(cut.ledger.unsettled.empty());
+    EXPECT_TRUE(cut.ledger.indexes.unsettled.empty());
   }
 }
 
@@ -335,8 +335,8 @@ TEST(Predecessors, AThousandInAChainAreNotQuadratic) {
     world.put_behind("j00000", {});
     for (int job = 1; job < jobs; ++job)
       world.put_behind(fmt::format("j{:05}", job), {fmt::format("j{:05}", job - 1)});
-    EXPECT_EQ(world.ledger.queue.size(), static_cast<std::size_t>(jobs - 1));
-    EXPECT_TRUE(world.ledger.queue_lines.empty());
+    EXPECT_EQ(world.ledger.indexes.queue.size(), static_cast<std::size_t>(jobs - 1));
+    EXPECT_TRUE(world.ledger.indexes.queue_lines.empty());
     const auto begun = std::chrono::steady_clock::now();
     if (fails) {
       world.give_up("j00000");
@@ -347,8 +347,8 @@ TEST(Predecessors, AThousandInAChainAreNotQuadratic) {
       }
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
-    EXPECT_TRUE(world.ledger.queue.empty());
-    EXPECT_TRUE(world.ledger.live.empty());
+    EXPECT_TRUE(world.ledger.indexes.queue.empty());
+    EXPECT_TRUE(world.ledger.indexes.live.empty());
     EXPECT_EQ(world.job(fmt::format("j{:05}", jobs - 1)).phase,
               fails ? JobPhase::Cancelled : JobPhase::Succeeded);
     EXPECT_LT(world.job(fmt::format("j{:05}", jobs - 1)).verdict.value_or(Verdict{}).reason.size(),

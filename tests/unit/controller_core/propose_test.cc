@@ -17,14 +17,14 @@ TEST(Propose, FinishedJobsAreInNoListThatIsWalked) {
   SmallWorld world;
   world.node("n0", 1);
   for (int count = 0; count < 300; ++count) finish_one(world, fmt::format("j{:05}", count));
-  EXPECT_TRUE(world.ledger.live.empty());
-  EXPECT_TRUE(world.ledger.lingering.empty());
-  EXPECT_TRUE(world.ledger.queue.empty());
-  EXPECT_TRUE(world.ledger.device_holders.empty());
-  EXPECT_TRUE(world.ledger.ports_reserved.empty());
-  EXPECT_TRUE(world.ledger.node_parts.at(NodeName("n0")).open.empty());
+  EXPECT_TRUE(world.ledger.indexes.live.empty());
+  EXPECT_TRUE(world.ledger.indexes.lingering.empty());
+  EXPECT_TRUE(world.ledger.indexes.queue.empty());
+  EXPECT_TRUE(world.ledger.indexes.device_holders.empty());
+  EXPECT_TRUE(world.ledger.indexes.ports_reserved.empty());
+  EXPECT_TRUE(world.ledger.indexes.node_parts.at(NodeName("n0")).open.empty());
   EXPECT_EQ(desired(world.ledger, NodeName("n0")).size(), kForgetListMax);
-  EXPECT_EQ(world.ledger.archivable.size(), 300U);
+  EXPECT_EQ(world.ledger.indexes.archivable.size(), 300U);
 }
 
 TEST(Propose, WakesForTheArchiveAndLeavesNothingBehind) {
@@ -37,12 +37,12 @@ TEST(Propose, WakesForTheArchiveAndLeavesNothingBehind) {
   world.pass(world.limits.archive_after);
   world.settle();
   EXPECT_TRUE(world.ledger.jobs.empty());
-  EXPECT_TRUE(world.ledger.node_parts.empty());
+  EXPECT_TRUE(world.ledger.indexes.node_parts.empty());
   EXPECT_TRUE(world.submit("j2", SmallWorld::spec("trivial", 1, 1), "j1").repeated);
   world.pass(world.limits.tombstone_keep);
   world.settle();
   EXPECT_TRUE(world.ledger.tombstones.empty());
-  EXPECT_TRUE(world.ledger.request_ids.empty());
+  EXPECT_TRUE(world.ledger.indexes.request_ids.empty());
 }
 
 TEST(Propose, ARunningJobWakesNobodyBeforeItsGraceCouldEnd) {
@@ -95,7 +95,7 @@ TEST(Propose, ManyThatCouldNeverBePlacedHoldNobodyUp) {
     const std::string id = fmt::format("wide{:05}", count);
     world.submit(id, SmallWorld::spec(id, 2, 1 + count % 8), id);
   }
-  const auto jobs = world.ledger.queue.size();
+  const auto jobs = world.ledger.indexes.queue.size();
   ASSERT_EQ(jobs, 1'500U);
   world.submit("small", SmallWorld::spec("small", 1, 1), "small");
   world.submit("next", SmallWorld::spec("next", 1, 1), "next");
@@ -126,20 +126,20 @@ TEST(Propose, TheLinesOfTheQueueHoldWhatTheQueueHolds) {
   for (const char* id : {"j1", "j2", "j3"}) world.submit(id, SmallWorld::spec(id, 1, 1), id);
   const auto in_lines = [&] {
     std::map<std::int64_t, JobId> all;
-    for (const auto& [resources, line] : world.ledger.queue_lines)
+    for (const auto& [resources, line] : world.ledger.indexes.queue_lines)
       all.insert(line.begin(), line.end());
     return all;
   };
-  EXPECT_EQ(in_lines(), world.ledger.queue);
-  EXPECT_EQ(world.ledger.queue.size(), 2U);
+  EXPECT_EQ(in_lines(), world.ledger.indexes.queue);
+  EXPECT_EQ(world.ledger.indexes.queue.size(), 2U);
   // A job that comes back is before those that have never run, and is placed again at once.
   world.exited("j1", 1, "n0", 0, -1, 9);
   world.swept("j1", 1, "n0");
   EXPECT_EQ(world.job("j1").attempts.size(), 2U);
-  EXPECT_EQ(in_lines(), world.ledger.queue);
+  EXPECT_EQ(in_lines(), world.ledger.indexes.queue);
   world.put(CancelJob{.job = JobId("j2")});
-  EXPECT_EQ(in_lines(), world.ledger.queue);
-  EXPECT_EQ(world.ledger.queue.size(), 1U);
+  EXPECT_EQ(in_lines(), world.ledger.indexes.queue);
+  EXPECT_EQ(world.ledger.indexes.queue.size(), 1U);
 }
 
 // Each costs memory: when there are more than the limit, the oldest are dropped early, and no
@@ -167,12 +167,12 @@ TEST(Propose, TombstonesAreBoundedByTheirNumber) {
   EXPECT_EQ(world.ledger.tombstones.size(), 100U);
   EXPECT_FALSE(world.ledger.tombstones.contains(JobId("j0000")));
   EXPECT_TRUE(world.ledger.tombstones.contains(JobId("j0001")));
-  EXPECT_FALSE(world.ledger.request_ids.contains(RequestId("rj0000")));
+  EXPECT_FALSE(world.ledger.indexes.request_ids.contains(RequestId("rj0000")));
   // Also many at once, after an upgrade to a version that keeps fewer.
   world.limits.tombstones_max = 3;
   world.settle();
   EXPECT_EQ(world.ledger.tombstones.size(), 3U);
-  EXPECT_EQ(world.ledger.tombstone_ages.size(), 3U);
+  EXPECT_EQ(world.ledger.indexes.tombstone_ages.size(), 3U);
   EXPECT_TRUE(world.ledger.tombstones.contains(JobId("j0100")));
 }
 

@@ -170,22 +170,22 @@ class History : public SmallWorld {
 // One more check than the assertions of apply(): devices are reserved for parts that are not swept,
 // or whose attempt has not ended.
 void check_devices(const Ledger& ledger) {
-  for (const auto& [node, holders] : ledger.device_holders) {
+  for (const auto& [node, holders] : ledger.indexes.device_holders) {
     for (const auto& [device, key] : holders) {
       const AttemptRecord* attempt = ledger.jobs.at(key.first).attempt(key.second);
       ASSERT_NE(attempt, nullptr);
-      ASSERT_TRUE(!attempt->part(node)->swept || attempt->state != AttemptState::Ended);
+      ASSERT_TRUE(!attempt->part(node)->swept || !is_over(attempt->state));
     }
   }
   for (const auto& [id, job] : ledger.jobs) {
     for (const AttemptRecord& attempt : job.attempts) {
       if (&attempt != job.current()) {
-        ASSERT_EQ(attempt.state, AttemptState::Ended);
+        ASSERT_TRUE(is_over(attempt.state));
       }
       for (const NodePart& part : attempt.parts) {
         if (part.swept) continue;
         for (const std::uint32_t device : part.placed.devices) {
-          ASSERT_EQ(ledger.device_holders.at(part.placed.node).at(device),
+          ASSERT_EQ(ledger.indexes.device_holders.at(part.placed.node).at(device),
                     (AttemptKey{id, attempt.number}))
               << "an unswept part does not hold its devices";
         }

@@ -126,7 +126,7 @@ TEST(SavedBefore, ALaterJobGetsWhatAnEarlierOneHasSaved) {
   world.ends("much-later");
   world.later(world.limits.tombstone_keep + std::chrono::hours(1));
   world.later(std::chrono::minutes(1));
-  EXPECT_THAT(world.ledger.savers, IsEmpty());
+  EXPECT_THAT(world.ledger.indexes.savers, IsEmpty());
   v1::JobSpec own = SmallWorld::spec("ranks", 1, 2);
   EXPECT_THAT(saved_before(world.ledger, JobRecord{.id = JobId("x"), .spec = own}), IsEmpty());
 }

@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "common/proto/proto_time.h"
 #include "controller/core/dump.h"
 #include "controller/core/turn.h"
 
@@ -68,6 +70,9 @@ struct SmallWorld : State, private TurnWatcher {
                                  const std::string& type = "cpu") {
     v1::Inventory inventory;
     inventory.set_address(address);
+    v1::NetworkInterface& network = *inventory.add_interfaces();
+    network.set_name("eth0");
+    network.add_addresses(address);
     for (std::uint32_t id = 0; id < devices; ++id) {
       inventory.add_devices()->set_id(id);
       inventory.mutable_devices(static_cast<int>(id))->set_type(type);
@@ -127,9 +132,8 @@ struct SmallWorld : State, private TurnWatcher {
     v1::Fact fact;
     fact.set_job_id(id);
     fact.set_attempt(attempt);
-    const auto at = (now.wall + offset).time_since_epoch();
-    fact.mutable_at()->set_seconds(at / std::chrono::seconds(1));
-    fact.mutable_at()->set_nanos(static_cast<std::int32_t>((at % std::chrono::seconds(1)).count()));
+    *fact.mutable_at() = to_proto(now.wall + offset);
+    *fact.mutable_age() = to_proto(std::max(-offset, Duration::zero()));
     return fact;
   }
   Decision report(const std::string& node, v1::Fact what, const std::string& instance = "i1") {

@@ -104,7 +104,7 @@ TEST(StartPoint, WithoutACheckpointWhoAsksForOneEnds) {
   EXPECT_THAT(resume.reason("z"),
               testing::StartsWith("stage 'tune' of chain 'llama' (j2), which it waited for, was "
                                   "cancelled: start.from: stage 'pretrain'"));
-  EXPECT_TRUE(resume.ledger.dependents.empty());
+  EXPECT_TRUE(resume.ledger.indexes.dependents.empty());
   EXPECT_EQ(resume.replayed(), dump(resume.ledger));
 
   StartWorld weights(v1::START_AS_WEIGHTS);
@@ -134,7 +134,7 @@ TEST(StartPoint, WhatACutJournalLeavesOpenIsMadeUpFor) {
     cut.journal.assign(world.journal.begin(),
                        world.journal.begin() + static_cast<std::ptrdiff_t>(end + 1));
     for (const auto& [index, event] : cut.journal) apply(cut.ledger, index, event);
-    ASSERT_FALSE(cut.ledger.unsettled.empty());
+    ASSERT_FALSE(cut.ledger.indexes.unsettled.empty());
     cut.settle();
     EXPECT_EQ(cut.job("j2").phase, saved ? JobPhase::Launching : JobPhase::Cancelled);
     if (saved) {

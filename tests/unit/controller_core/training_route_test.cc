@@ -30,6 +30,7 @@ v1::Inventory inventory(const Net& net) {
   v1::Inventory inventory = SmallWorld::inventory(2, net.address);
   inventory.set_address_given(net.given);
   inventory.set_routes_cut(net.cut);
+  inventory.clear_interfaces();
   for (const auto& [name, addresses] : net.interfaces) {
     v1::NetworkInterface& one = *inventory.add_interfaces();
     one.set_name(name);
@@ -138,7 +139,7 @@ TEST(TrainingRoute, ANodeTakesTheInterfaceThatRoutesToTheFirstOnes) {
   second.routes.clear();
   EXPECT_THAT(ways(place_on({rack(1, 1), second}, 2)),
               ElementsAre("n0 10.7.1.1 ctl", "n1 10.9.1.2 sto"))
-      << "an agent of before";
+      << "its agent cannot list its routes";
   SmallWorld world;
   join(world, "n0", rack(1, 1));
   join(world, "n1", rack(1, 2));

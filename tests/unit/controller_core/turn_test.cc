@@ -155,6 +155,12 @@ struct Starting : SmallWorld {
                            .connection = presence.nodes.at(NodeName("n0")).connection},
             now);
   }
+  void fail(const std::string& id, std::uint32_t attempt) {
+    const std::string on = job(id).current()->parts.front().placed.node.str();
+    started(id, attempt, on);
+    exited(id, attempt, on, 0, -1, 9);
+    swept(id, attempt, on);
+  }
   Turned judge(BootTime until) {
     Seen seen;
     return turn(*this, {.items = {}, .now = now, .limits = limits, .judge_until = until}, seen);
@@ -195,6 +201,27 @@ TEST(Turn, KnowsWhenItPlacedOnlyWhatHasNotEnded) {
   world.swept("j1", 1, "n0");
   EXPECT_EQ(world.job("j1").phase, JobPhase::Succeeded);
   EXPECT_THAT(world.presence.placed_at, IsEmpty());
+}
+
+TEST(Turn, KnowsSinceWhenAJobIsQueuedAgainWhileItIs) {
+  Starting world;
+  world.fail("j1", 1);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Launching) << "it does not wait";
+  EXPECT_THAT(world.presence.queued_again_at, IsEmpty());
+  v1::JobSpec waits = SmallWorld::spec("waits", 1, 1);
+  waits.mutable_recovery()->mutable_backoff()->set_seconds(40);
+  world.node("n1", 1);
+  world.submit("j2", waits);
+  world.fail("j2", 1);
+  EXPECT_EQ(world.job("j2").phase, JobPhase::Queued);
+  EXPECT_THAT(world.presence.queued_again_at,
+              testing::ElementsAre(testing::Pair(JobId("j2"), world.now.boot)));
+  Seen seen;
+  const TurnItem cancel{.heard = world.now, .what = Asked{.input = CancelJob{.job = JobId("j2")}}};
+  turn(world, {.items = {&cancel, 1}, .now = world.now, .limits = world.limits, .judge_until = {}},
+       seen);
+  EXPECT_EQ(world.job("j2").phase, JobPhase::Cancelled);
+  EXPECT_THAT(world.presence.queued_again_at, IsEmpty());
 }
 
 TEST(FirstTurn, BeginsAnEpochAndCancelsWhatCannotBeRead) {

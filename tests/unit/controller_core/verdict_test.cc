@@ -320,8 +320,8 @@ TEST(Verdict, AgesAreBounded) {
     *what.mutable_exited() = with(1);
     world.report("n0", std::move(what));
     const RankExited& exit = world.job("j1").current()->parts.front().exits.at(RankNo(0));
-    EXPECT_LE(exit.ended(), world.now.wall);
-    EXPECT_GE(exit.ended(), world.now.wall - std::chrono::hours(24 * 366));
+    EXPECT_LE(exit.controller_time, world.now.wall);
+    EXPECT_GE(exit.controller_time, world.now.wall - std::chrono::hours(24 * 366));
   }
 }
 
@@ -459,9 +459,9 @@ TEST(Verdict, TheFirstOfPlainStatusesWinsAndCarriesItsLine) {
   v1::RankExited late = with(1), first = with(1);
   late.set_evidence("RuntimeError: connection reset");
   first.set_evidence("KeyError: 'tokens'");
-  world.fact_of_rank(0, late, milliseconds(800));
-  world.fact_of_rank(3, first, milliseconds(100));
-  world.fact_of_rank(1, with(0, 6), milliseconds(900));  // aborts because its peers are gone
+  world.fact_of_rank(0, late, -milliseconds(200));
+  world.fact_of_rank(3, first, -milliseconds(900));
+  world.fact_of_rank(1, with(0, 6), -milliseconds(100));  // aborts because its peers are gone
   const Verdict verdict = world.verdict();
   EXPECT_EQ(verdict.rank, RankNo(3));
   EXPECT_EQ(verdict.evidence, "KeyError: 'tokens'");

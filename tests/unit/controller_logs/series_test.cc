@@ -91,7 +91,7 @@ TEST_F(SeriesTest, points_stay_where_thinning_fails) {
   EXPECT_EQ(read().back().step, step);
 }
 
-// A file of an earlier release may have any length: one thinning is enough.
+// However long a file is, one thinning is enough.
 TEST_F(SeriesTest, a_file_that_is_far_too_long_is_thinned_at_once) {
   {
     ASSERT_TRUE(SeriesFile::open(path_)->add(steps(1, 1, 50'000)));

@@ -32,11 +32,11 @@ inline LaunchRequest request_of(const v1::JobSpec& spec, std::size_t nodes = 2,
   LaunchRequest request{
       .spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
   for (std::size_t i = 0; i < nodes; ++i) {
-    NodeSlot node{.name = "n" + std::to_string(i + 1),
-                  .address = "10.0.0." + std::to_string(i + 1),
-                  .devices = devices,
-                  .interface = "eth2"};
-    node.first_rank = static_cast<std::uint32_t>(i * devices.size());
+    PlacedNode node{.node = NodeName("n" + std::to_string(i + 1)),
+                    .address = "10.0.0." + std::to_string(i + 1),
+                    .devices = devices,
+                    .interface = "eth2"};
+    node.first_rank = RankNo(static_cast<std::uint32_t>(i * devices.size()));
     node.rank_count = static_cast<std::uint32_t>(devices.size());
     for (const std::uint32_t device : devices)
       node.device_ips.push_back("192.168." + std::to_string(i) + "." + std::to_string(10 + device));

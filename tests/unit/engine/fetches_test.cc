@@ -38,15 +38,15 @@ TEST(Fetch, EachNodeGetsTheShardsOfItsOwnRanksThatOthersHave) {
   v1::JobSpec spec = own_disks();
   LaunchRequest request = request_of(spec);
   resume_at(request, 8);
-  request.resume_owners = {{.node = "n9", .ranks = {.first = 0, .count = 1}},
-                           {.node = "n2", .ranks = {.first = 1, .count = 2}},
-                           {.node = "n8", .ranks = {.first = 3, .count = 1}}};
+  request.resume_holders = {{.node = NodeName("n9"), .first_rank = RankNo(0), .ranks = 1},
+                            {.node = NodeName("n2"), .first_rank = RankNo(1), .ranks = 2},
+                            {.node = NodeName("n8"), .first_rank = RankNo(3), .ranks = 1}};
   const std::string from = request.resume_source;
   EXPECT_THAT(listed(request, 0),
               ElementsAre("n9 " + from + " step 8 rank_0", "n2 " + from + " step 8 rank_1"));
   EXPECT_THAT(listed(request, 1), ElementsAre("n8 " + from + " step 8 rank_3"))
       << "rank 2's is its own";
-  request.resume_owners = {{.node = "n7", .ranks = {}}};
+  request.resume_holders = {{.node = NodeName("n7")}};
   EXPECT_THAT(listed(request, 1), ElementsAre("n7 " + from + " step 8 rank_2 rank_3"))
       << "one that has them all";
   const auto plan = plan_launch(request);
@@ -64,7 +64,7 @@ TEST(Fetch, EachNodeGetsTheShardsOfItsOwnRanksThatOthersHave) {
 TEST(Fetch, NothingIsFetchedForAFirstStartNorOfOtherLayouts) {
   v1::JobSpec spec = own_disks();
   LaunchRequest request = request_of(spec);
-  request.resume_owners = {{.node = "n9", .ranks = {}}};
+  request.resume_holders = {{.node = NodeName("n9")}};
   EXPECT_THAT(listed(request, 0), IsEmpty());
   resume_at(request, 8);
   spec.mutable_checkpoint()->set_layout("megatron");
@@ -105,10 +105,11 @@ TEST(Fetch, TheTransformGetsAllOfBothSizes) {
   request.resolved = &resolved;
   resume_at(request, 40);
   request.resume_source = ask.checkpoint.save_dir;
-  request.resume_owners = {{.node = "n1", .ranks = {.first = 0, .count = 2}},
-                           {.node = "n2", .ranks = {.first = 2, .count = 2}}};
-  request.stage_owners["strategy"] = {.attempt = 3,
-                                      .nodes = {{.node = "n4", .ranks = {.first = 0, .count = 2}}}};
+  request.resume_holders = {{.node = NodeName("n1"), .first_rank = RankNo(0), .ranks = 2},
+                            {.node = NodeName("n2"), .first_rank = RankNo(2), .ranks = 2}};
+  request.stage_shards["strategy"] = {
+      .attempt = AttemptNo(3),
+      .holders = {{.node = NodeName("n4"), .first_rank = RankNo(0), .ranks = 2}}};
   EXPECT_THAT(listed(request, 0), ElementsAre("n2 /out/j/checkpoints/attempt-2 step 40",
                                               "n2 /out/j/checkpoints/attempt-2/strategy",
                                               "n4 /out/s/checkpoints/attempt-3/strategy"));

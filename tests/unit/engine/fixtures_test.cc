@@ -50,6 +50,7 @@ std::map<std::string, std::string> logs() {
     found[name] = name.starts_with("mindformers")    ? "mindformers"
                   : name.starts_with("megatron")     ? "megatron"
                   : name.starts_with("mindspeed-mm") ? "mindspeed-mm"
+                  : name.starts_with("deepspeed")    ? "deepspeed"
                                                      : "auto";
   }
   return found;
@@ -84,7 +85,7 @@ TEST(Fixtures, SayWhatTheirGoldenFilesSay) {
 // Another engine's grammar finds no step lines in them.
 TEST(Fixtures, OtherGrammarsReadNothingOfThem) {
   for (const auto& [name, own] : logs()) {
-    for (const std::string other : {"mindformers", "megatron"}) {
+    for (const std::string other : {"mindformers", "megatron", "deepspeed"}) {
       if (other == own || own == "mindspeed-mm" || own == "auto") continue;
       const auto grammar = row(other);
       for (const std::string& line : cut(read_text(kLogs / (name + ".log"))))

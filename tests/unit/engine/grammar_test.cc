@@ -427,7 +427,7 @@ TEST(Auto, AnEnginesOwnWordsComeBeforeCommonOnes) {
 
 // A megabyte of anything costs only time proportional to its length, and is no step.
 TEST(Grammar, HostileLinesAreRead) {
-  for (const char* name : {"auto", "megatron", "mindspeed-mm", "mindformers"}) {
+  for (const char* name : {"auto", "megatron", "mindspeed-mm", "mindformers", "deepspeed"}) {
     const auto grammar = row(name);
     for (const char c : {'7', '\0', '\xff', ' ', '[', '|', 'i'})
       EXPECT_EQ(grammar->read(std::string(1 << 20, c)).kind, LineKind::Nothing) << name << c;
@@ -457,7 +457,7 @@ TEST(Grammar, UnknownRowsAreNamedWithTheKnownOnes) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().message,
             "reading progress: grammar 'x' is not known (auto | mindformers | megatron | "
-            "mindspeed-mm | custom | none)");
+            "mindspeed-mm | deepspeed | custom | none)");
 }
 
 }  // namespace

@@ -295,6 +295,173 @@ TEST_F(MegatronTree, LinksNameTheOneStep) {
                               "latest_checkpointed_iteration.txt", "20")));
 }
 
+class DeepSpeedTree : public testing::Test {
+ protected:
+  void put(int step, const std::vector<std::string>& names) {
+    for (const std::string& name : names)
+      view.files["/s/global_step" + std::to_string(step) + "/" + name] = zip(100);
+  }
+  // ZeRO 1 or 2 on two ranks.
+  void save(int step) {
+    put(step, {kModel, kFirst, kSecond});
+    view.files["/s/zero_to_fp32.py"] = "#!/usr/bin/env python";
+  }
+  void latest(const std::string& text) { view.files["/s/latest"] = text; }
+  void options(const LayoutOptions& options) {
+    layout = std::move(make_layout("deepspeed", options).value());
+  }
+  [[nodiscard]] std::vector<FoundCheckpoint> scan(std::size_t newest = 2) const {
+    return layout->scan(view, "/s", newest);
+  }
+
+  const std::string kModel = "mp_rank_00_model_states.pt";
+  const std::string kFirst = "zero_pp_rank_0_mp_rank_00_optim_states.pt";
+  const std::string kSecond = "zero_pp_rank_1_mp_rank_00_optim_states.pt";
+  MemoryView view;
+  std::unique_ptr<CheckpointLayout> layout =
+      std::move(make_layout("deepspeed", {.world_size = 2}).value());
+};
+
+TEST_F(DeepSpeedTree, NothingIsNothing) {
+  EXPECT_TRUE(scan().empty());
+  for (const char* name : {"global_step", "global_step020", "global_step2x", "step20", "epoch3"})
+    view.files[std::string("/s/") + name + "/mp_rank_00_model_states.pt"] = zip(1);
+  view.files["/s/global_step20"] = "a file";
+  latest("global_step20");
+  EXPECT_TRUE(scan().empty());
+}
+
+TEST_F(DeepSpeedTree, IsCompleteWhenLatestNamesIt) {
+  save(20);
+  auto found = scan();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_FALSE(found[0].sealed);
+  EXPECT_EQ(found[0].expected, 3u) << "a file of each rank, and the model";
+  latest("global_step20");
+  found = scan();
+  EXPECT_TRUE(complete(found[0]));
+  EXPECT_EQ(found[0].path, "/s/global_step20");
+  EXPECT_EQ(found[0].shards[0].name, kModel);
+  EXPECT_EQ(found[0].shards[0].bytes, zip(100).size());
+  latest("global_step20\n");
+  EXPECT_TRUE(complete(scan()[0]));
+}
+
+TEST_F(DeepSpeedTree, LatestAloneIsNeverTruth) {
+  save(20);
+  save(40);
+  for (const char* text : {"", "garbage", "global_step", "global_step4", "global_step40x", "40",
+                           "global_step60", "global_step99999999999999999999"}) {
+    latest(text);
+    for (const FoundCheckpoint& found : scan())
+      EXPECT_FALSE(found.sealed) << "latest '" << text << "'";
+  }
+  latest("global_step20");
+  EXPECT_FALSE(scan()[0].sealed);
+  EXPECT_TRUE(complete(scan()[1]));
+  latest("global_step40");
+  EXPECT_TRUE(complete(scan()[1])) << "of the step before";
+  view.files["/s/global_step40/" + kSecond].resize(90);
+  EXPECT_TRUE(scan()[0].sealed);
+  EXPECT_FALSE(complete(scan()[0]));
+}
+
+// Rank 0 writes `latest` when its own files are there, whatever the others do.
+TEST_F(DeepSpeedTree, EveryRankHasAFileOfTheOptimizer) {
+  put(20, {kModel, kFirst});
+  latest("global_step20");
+  EXPECT_EQ(scan()[0].expected, 3u);
+  EXPECT_FALSE(complete(scan()[0]));
+  view.files["/s/global_step20/" + kSecond] = "";
+  EXPECT_FALSE(complete(scan()[0]));
+  put(20, {kSecond});
+  EXPECT_TRUE(complete(scan()[0]));
+  view.files.erase("/s/global_step20/" + kModel);
+  EXPECT_FALSE(complete(scan()[0]));
+}
+
+TEST_F(DeepSpeedTree, ZeroThreeHasAFileOfTheModelARank) {
+  put(20, {"bf16_" + kFirst, "bf16_" + kSecond, "zero_pp_rank_0_mp_rank_00_model_states.pt"});
+  latest("global_step20");
+  EXPECT_EQ(scan()[0].expected, 4u);
+  EXPECT_FALSE(complete(scan()[0]));
+  put(20, {"zero_pp_rank_1_mp_rank_00_model_states.pt"});
+  EXPECT_TRUE(complete(scan()[0]));
+}
+
+TEST_F(DeepSpeedTree, EachPartOfTheModelHasAFile) {
+  put(20, {kModel, kFirst, "zero_pp_rank_0_mp_rank_01_optim_states.pt"});
+  latest("global_step20");
+  EXPECT_EQ(scan()[0].expected, 4u);
+  EXPECT_FALSE(complete(scan()[0]));
+  put(20, {"mp_rank_01_model_states.pt"});
+  EXPECT_TRUE(complete(scan()[0]));
+  put(20, {"layer_00-model_00-model_states.pt"});
+  EXPECT_EQ(scan()[0].expected, 5u) << "of a pipeline";
+  EXPECT_TRUE(complete(scan()[0]));
+  view.files["/s/global_step20/layer_00-model_00-model_states.pt"].resize(70);
+  EXPECT_FALSE(complete(scan()[0]));
+}
+
+TEST_F(DeepSpeedTree, WithoutZeroOneFileHasEverything) {
+  put(20, {kModel});
+  EXPECT_EQ(scan()[0].expected, 0u) << "nothing tells yet how many there will be";
+  latest("global_step20");
+  EXPECT_TRUE(complete(scan()[0]));
+  // a count from an earlier step, or from when the checkpoint was found complete
+  put(20, {"mp_rank_01_model_states.pt"});
+  put(40, {kModel});
+  latest("global_step40");
+  EXPECT_EQ(scan()[0].expected, 2u);
+  EXPECT_FALSE(complete(scan()[0]));
+  view.files.erase("/s/global_step20/" + kModel);
+  options({.shards = 2, .sealed_step = 20});
+  EXPECT_EQ(scan()[1].expected, 2u);
+  EXPECT_FALSE(complete(scan()[1]));
+}
+
+// Killed at any byte of any file of a save: never complete before `latest`, nor with it as long as
+// a file is short.
+TEST_F(DeepSpeedTree, NoPrefixOfASaveIsComplete) {
+  save(20);
+  latest("global_step20");
+  const MemoryView before = view;
+  save(40);
+  const MemoryView after = view;
+  for (const char* tag : {"global_step20", "global_step40"}) {
+    view = before;
+    latest(tag);
+    for (const std::string& name : {kModel, kFirst, kSecond}) {
+      const std::string file = "/s/global_step40/" + name;
+      for (std::size_t size = 0; size < after.files.at(file).size(); size += 7) {
+        view.files[file] = after.files.at(file).substr(0, size);
+        const auto found = scan();
+        ASSERT_EQ(found.size(), 2u);
+        EXPECT_FALSE(complete(found[0])) << file << " at " << size;
+        EXPECT_TRUE(complete(found[1]));
+      }
+      view.files[file] = after.files.at(file);
+    }
+  }
+  EXPECT_TRUE(complete(scan()[0]));
+}
+
+TEST_F(DeepSpeedTree, NewestFirstAndNoMoreThanAsked) {
+  for (const int step : {5, 90, 100, 1000}) save(step);
+  latest("global_step1000");
+  std::vector<std::int64_t> steps;
+  for (const FoundCheckpoint& found : scan(3)) steps.push_back(found.step);
+  EXPECT_THAT(steps, ElementsAre(1000, 100, 90));
+}
+
+TEST_F(DeepSpeedTree, LinksNameTheOneStep) {
+  const LinkPlan plan = layout->links("/s", 20);
+  EXPECT_THAT(plan.links, ElementsAre(std::pair<std::string, std::string>("global_step20",
+                                                                          "/s/global_step20")));
+  EXPECT_THAT(plan.files,
+              ElementsAre(std::pair<std::string, std::string>("latest", "global_step20")));
+}
+
 // Regression: a program saved what no layout knows. Nothing was reported, and its next attempt
 // began at step 0.
 TEST(Layouts, AFileThatSeemsSavedAndIsNoCheckpointIsNamed) {
@@ -327,6 +494,11 @@ TEST(Layouts, AFileThatSeemsSavedAndIsNoCheckpointIsNamed) {
                                  {"extra.pt", "weights"}}),
             "")
       << "being saved: the layout's matter";
+  EXPECT_EQ(unknown("deepspeed", {{"latest", "epoch3"},
+                                  {"zero_to_fp32.py", "a long script, longer than the weights"},
+                                  {"epoch3/mp_rank_00_model_states.pt", "w"}}),
+            "epoch3/mp_rank_00_model_states.pt")
+      << "a tag of the program's own";
   EXPECT_EQ(unknown("mindformers", {{"strategy/ckpt_strategy_rank_0.ckpt", "s"},
                                     {"checkpoint_network/rank_0/x-network.safetensors", "w"}}),
             "");
@@ -340,7 +512,7 @@ TEST(Layouts, NoneFindsNothingAndUnknownIsAnError) {
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().message,
             "looking for checkpoints: layout 'zarr' is not known (mindformers | megatron | "
-            "mindspeed-mm | torch | command | none)");
+            "mindspeed-mm | torch | deepspeed | command | none)");
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ TEST(RankTableLaunch, AMissingAddressNamesNodeAndDevice) {
                         "card's network port, and device 5 of node 'n2' has none: see that "
                         "`hccn_tool -i 5 -ip -g` answers there or that the agent can read "
                         "/etc/hccn.conf, or use launch.launcher: msrun"));
-  for (NodeSlot& node : request.nodes) node.device_ips.clear();
+  for (PlacedNode& node : request.nodes) node.device_ips.clear();
   EXPECT_THAT(refusal(request), HasSubstr("device 4 of node 'n1', device 5 of node 'n1', device 4 "
                                           "of node 'n2' and 1 more have none"));
   EXPECT_EQ(refusal(request_of(spec)), "planned");
@@ -206,9 +206,9 @@ TEST(RankTableLaunch, WhatHcclWouldRefuseIsRefusedBefore) {
   auto spec = mindformers({}, 2, 3);
   auto request = request_of(spec, 2, {0, 1, 2});
   EXPECT_EQ(refusal(request), "planned") << "no chip known";
-  for (NodeSlot& node : request.nodes) node.device_model = "910B3";
+  for (PlacedNode& node : request.nodes) node.device_model = "910B3";
   EXPECT_EQ(refusal(request), "planned") << "910B takes three cards";
-  for (NodeSlot& node : request.nodes) node.device_model = "910A";
+  for (PlacedNode& node : request.nodes) node.device_model = "910A";
   EXPECT_THAT(refusal(request), HasSubstr("HCCL would refuse the rank table of this placement: "));
   request = request_of(spec, 2, {0, 1, 2});
   request.nodes[1].device_ips = request.nodes[0].device_ips;
@@ -248,7 +248,7 @@ TEST(RankTableLaunch, ServersOfASuperPodGetVersion12) {
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_THAT(plan->table->bytes, HasSubstr(R"("version": "1.2")"));
   EXPECT_THAT(plan->table->bytes, HasSubstr(R"("super_device_id": "3")"));
-  for (NodeSlot& node : request.nodes) node.super_pod_id.clear();
+  for (PlacedNode& node : request.nodes) node.super_pod_id.clear();
   EXPECT_THAT(refusal(request), HasSubstr("needs the address of every card's network port"));
 }
 
@@ -259,7 +259,7 @@ TEST(RankTableLaunch, AnImaginedPlacementHasATableOfTheRightSize) {
   LaunchRequest request = request_of(spec, 64, {0, 1, 2, 3, 4, 5, 6, 7});
   const auto real = plan_launch(request);
   ASSERT_TRUE(real) << real.error().message;
-  for (NodeSlot& node : request.nodes) {
+  for (PlacedNode& node : request.nodes) {
     node.device_ips.clear();
     node.devices.clear();
     node.address.clear();
@@ -282,7 +282,7 @@ TEST(RankTableLaunch, TooManyRanks) {
 TEST(Msrun, WorkersAndTheirScheduler) {
   const auto spec = with_launcher(v1::LAUNCHER_MSRUN);
   auto request = request_of(spec, 2, {4, 5});
-  for (NodeSlot& node : request.nodes) node.device_ips.clear();
+  for (PlacedNode& node : request.nodes) node.device_ips.clear();
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->table, nullptr);

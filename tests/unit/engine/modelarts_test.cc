@@ -135,7 +135,7 @@ TEST(ModelArts, AScriptANodeHasATableOfAllDevices) {
   spec.mutable_launch()->set_per(v1::LAUNCH_PER_NODE);
   LaunchRequest request = request_of(spec);
   for (std::size_t i = 0; i < request.nodes.size(); ++i) {
-    request.nodes[i].first_rank = static_cast<std::uint32_t>(i);
+    request.nodes[i].first_rank = RankNo(static_cast<std::uint32_t>(i));
     request.nodes[i].rank_count = 1;
   }
   const LaunchPlan plan = planned_whole(request);
@@ -177,7 +177,7 @@ TEST(ModelArts, OtherDevicesHaveNoTable) {
   for (const char* type : {"cpu", "nvidia", "auto"}) {
     spec.mutable_resources()->set_type(type);
     LaunchRequest request = request_of(spec);
-    for (NodeSlot& node : request.nodes) node.device_type = "cpu";
+    for (PlacedNode& node : request.nodes) node.device_type = "cpu";
     const LaunchPlan plan = planned_whole(request);
     EXPECT_TRUE(plan.files.empty()) << type;
     EXPECT_EQ(env(plan.ranks[0], "RANK_TABLE_FILE"), "(unset)") << type;
@@ -191,7 +191,7 @@ TEST(ModelArts, MoreNodesThanAVariableHoldsAreRefused) {
   LaunchRequest request = request_of(spec, 1, {0});
   for (std::uint32_t i = 1; i < 20'000; ++i) {
     request.nodes.push_back(request.nodes.front());
-    request.nodes.back().first_rank = i;
+    request.nodes.back().first_rank = RankNo(i);
   }
   request.only = RankRange{.first = 0, .count = 1};
   EXPECT_THAT(refusal_of(request), HasSubstr("compat: VC_WORKER_HOSTS of 20000 nodes has "));

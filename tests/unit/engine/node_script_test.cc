@@ -32,17 +32,17 @@ v1::JobSpec script_spec(const std::string& engine = "megatron") {
 LaunchRequest script_request(const v1::JobSpec& spec) {
   LaunchRequest request{
       .spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
-  request.nodes = {{.name = "n1",
+  request.nodes = {{.node = NodeName("n1"),
                     .address = "10.0.0.1",
                     .devices = {4, 5},
-                    .first_rank = 0,
+                    .first_rank = RankNo(0),
                     .rank_count = 1,
                     .device_type = "nvidia",
                     .interface = "eth0"},
-                   {.name = "n2",
+                   {.node = NodeName("n2"),
                     .address = "10.0.0.2",
                     .devices = {0, 3},
-                    .first_rank = 1,
+                    .first_rank = RankNo(1),
                     .rank_count = 1,
                     .device_type = "nvidia",
                     .interface = "eth0"}};
@@ -114,14 +114,18 @@ TEST(NodeScript, MegatronsDirectoriesAreTheAttempts) {
   const auto spec = script_spec();
   auto request = script_request(spec);
   EXPECT_EQ(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"),
-            "only-with --save --load\nsaves --save --no-save-optim\nloads --load\nset --save " +
-                request.save_dir);
+            R"({"edits":[{"onlyWith":{"options":["--save","--load"]}},)"
+            R"({"saves":{"option":"--save","weightsAloneFlag":"--no-save-optim"}},)"
+            R"({"loads":"--load"},{"set":{"option":"--save","value":")" +
+                request.save_dir + R"("}}]})");
   request.attempt = 2;
   request.resume_step = 20;
   request.resume_dir = "/out/resume/attempt-2";
   EXPECT_THAT(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_EDITS"),
-              HasSubstr("\nput --load /out/resume/attempt-2\ndrop-value --ckpt-step\ndrop "
-                        "--finetune\nmatch --no-load-optim --no-save-optim"));
+              HasSubstr(R"(,{"put":{"option":"--load","value":"/out/resume/attempt-2"}},)"
+                        R"({"dropValue":"--ckpt-step"},{"drop":"--finetune"},)"
+                        R"({"match":{"flag":"--no-load-optim","other":"--no-save-optim"}},)"
+                        R"({"match":{"flag":"--no-load-rng","other":"--no-save-rng"}}]})"));
   const auto torch = script_spec("torch");
   EXPECT_EQ(env(plan_launch(script_request(torch))->ranks[0], "MUSTER_SHIM_EDITS"), "");
 }
@@ -130,9 +134,10 @@ TEST(NodeScript, WhatEarlierJobsHaveSavedIsPassedToTheLauncher) {
   const auto spec = script_spec();
   auto request = script_request(spec);
   EXPECT_EQ(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_SAVED"), "(unset)");
-  request.saved = {{.as = "/data/ckpt", .job = "j1", .path = "/out/j1/iter_0000020", .step = 20},
-                   {.as = "/data/a\tb", .job = "j2", .path = "/x", .step = 1},
-                   {.as = "/data/none", .job = "j3", .path = "", .step = 0}};
+  request.saved = {
+      {.as = "/data/ckpt", .job = JobId("j1"), .path = "/out/j1/iter_0000020", .step = 20},
+      {.as = "/data/a\tb", .job = JobId("j2"), .path = "/x", .step = 1},
+      {.as = "/data/none", .job = JobId("j3"), .path = "", .step = 0}};
   const auto plan = plan_launch(request);
   EXPECT_EQ(env(plan->ranks[0], "MUSTER_SHIM_SAVED"),
             "/data/ckpt\tj1\t20\t/out/j1/iter_0000020\n/data/none\tj3\t0\t\n");
@@ -183,9 +188,13 @@ TEST(NodeScript, MindFormersIsServedByMsrunAlone) {
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_THAT(env(plan->ranks[0], "MUSTER_SHIM_EDITS"),
-              HasSubstr("only-script run_mindformer.py\nput --output_dir "));
+              HasSubstr(R"({"edits":[{"onlyScript":"run_mindformer.py"},)"
+                        R"({"put":{"option":"--output_dir","value":")"));
   EXPECT_THAT(env(plan->ranks[0], "MUSTER_SHIM_EDITS"),
-              HasSubstr("\nput --load_checkpoint /r\nput --resume_training True\n"));
+              HasSubstr(R"(,{"put":{"option":"--load_checkpoint","value":"/r"}},)"
+                        R"({"put":{"option":"--resume_training","value":"True"}},)"
+                        R"({"put":{"option":"--auto_trans_ckpt","value":"False"}},)"
+                        R"({"dropValue":"--src_strategy_path_or_dir"}]})"));
   EXPECT_EQ(env(plan->ranks[0], "LOCAL_DEFAULT_PATH"), request.save_dir);
 }
 

@@ -98,7 +98,7 @@ TEST(Profile, OnAscendMegatronIsMindSpeeds) {
               ElementsAre("--profile", "--profile-save-path", "/out/j/profile/attempt-1"));
   spec.mutable_resources()->set_type("auto");
   auto request = request_of(spec);
-  for (NodeSlot& node : request.nodes) node.device_type = "ascend910b";
+  for (PlacedNode& node : request.nodes) node.device_type = "ascend910b";
   EXPECT_THAT(profile_words(observed_plan(request)),
               ElementsAre("--profile", "--profile-save-path", "/out/j/profile/attempt-1"));
   spec.mutable_launch()->add_args("--profile-save-path=/mine");
@@ -141,7 +141,7 @@ TEST(Profile, AddsToWhatElseIsChangedInTheToolFile) {
 }
 
 TEST(Profile, OffAddsNothing) {
-  for (const char* engine : {"mindformers", "megatron", "mindspeed-mm", "torch"}) {
+  for (const char* engine : {"mindformers", "megatron", "mindspeed-mm", "torch", "deepspeed"}) {
     const auto spec = spec_of(engine, {"--mm-tool", "a.json"});
     EXPECT_THAT(profile_words(observed_plan(request_of(spec))), IsEmpty()) << engine;
     EXPECT_FALSE(profile_patch(spec)) << engine;
@@ -296,10 +296,10 @@ v1::JobSpec configured(const Words& args = {}) {
 // The keys that are read in a node's configuration.
 Words read_values(const v1::JobSpec& spec) {
   Words result;
-  for (const PatchPlan& file : observed_plan(request_of(spec)).patched)
-    if (file.node == 1 && file.path.empty())
-      for (const auto& [at, value] : file.items)
-        result.push_back(file.source + " " + at + " " + value.substr(0, value.find(':')));
+  for (const NeedPlan& file : observed_plan(request_of(spec)).needed)
+    if (file.node == 1)
+      for (const RefusedValue& refused : file.refused)
+        result.push_back(file.source + " " + refused.at + (refused.value ? " true" : " false"));
   return result;
 }
 
@@ -326,7 +326,22 @@ TEST(ConfigChecks, SinkModeIsReadWhereAResumeNeedsIt) {
   EXPECT_THAT(read_values(eval), IsEmpty());
   auto one = spec_of("mindformers", {}, 1, 1);
   one.mutable_launch()->set_config("configs/a.yaml");
-  EXPECT_THAT(config_checks(one), IsEmpty());
+  EXPECT_THAT(refused_values(one), IsEmpty());
+}
+
+TEST(ConfigChecks, AnOrderHasTheRefusedValueWithItsReason) {
+  const auto spec = configured();
+  const LaunchRequest request = request_of(spec);
+  const v1::NodeLaunch order = node_launch(request, observed_plan(request), 1);
+  ASSERT_EQ(order.needed_size(), 2) << "the script, and the configuration";
+  const v1::NeededFile& config = order.needed(1);
+  EXPECT_EQ(config.source(), "/srv/configs/a.yaml");
+  EXPECT_EQ(config.key(), "launch.config");
+  ASSERT_EQ(config.refused_size(), 1);
+  EXPECT_EQ(config.refused(0).at(), "runner_config.sink_mode");
+  EXPECT_FALSE(config.refused(0).value());
+  EXPECT_THAT(config.refused(0).because(),
+              testing::StartsWith("without sink mode a later attempt cannot load"));
 }
 
 TEST(ConfigChecks, APatchOfThePlaceIsItsAnswer) {

@@ -76,7 +76,7 @@ TEST(OwnTable, OfOtherEnginesIsAFileThatATemplateNames) {
   script.mutable_launch()->add_args("${rank_table}");
   LaunchRequest request = request_of(script);
   for (std::size_t i = 0; i < request.nodes.size(); ++i) {
-    request.nodes[i].first_rank = static_cast<std::uint32_t>(i);
+    request.nodes[i].first_rank = RankNo(static_cast<std::uint32_t>(i));
     request.nodes[i].rank_count = 1;
   }
   const auto plan = plan_launch(request);

@@ -26,10 +26,10 @@ class PartPlanTest : public testing::TestWithParam<const char*> {
     request_ = {.spec = &spec_, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
     for (std::uint32_t i = 0; i < 4; ++i) {
       request_.nodes.push_back(
-          {.name = "n" + std::to_string(i),
+          {.node = NodeName("n" + std::to_string(i)),
            .address = "10.0.0." + std::to_string(i),
            .devices = {2, 5, 6},
-           .first_rank = 3 * i,
+           .first_rank = RankNo(3 * i),
            .rank_count = 3,
            .device_type = "nvidia",
            .device_ips = {fmt::format("10.1.{}.2", i), fmt::format("10.1.{}.5", i),

@@ -38,7 +38,15 @@ LaunchPlan patched(const LaunchRequest& request) {
 Words copies(const LaunchPlan& plan, std::size_t node) {
   Words result;
   for (const PatchPlan& file : plan.patched)
-    if (file.node == node && !file.path.empty()) result.push_back(file.source + " -> " + file.path);
+    if (file.node == node) result.push_back(file.source + " -> " + file.path);
+  return result;
+}
+
+// The files of a node that must exist, "KEY: SOURCE".
+Words needed(const LaunchPlan& plan, std::size_t node) {
+  Words result;
+  for (const NeedPlan& file : plan.needed)
+    if (file.node == node) result.push_back(file.key + ": " + file.source);
   return result;
 }
 
@@ -63,14 +71,15 @@ TEST(PatchPlan, ACopyANodeAndTheWordsThatNameIt) {
                                            "/srv/m.json -> " + dir + "1/1/m.json"));
 
   const v1::NodeLaunch order = node_launch(request_of(spec), plan, 1);
-  ASSERT_EQ(order.patched_size(), 3) << "and the script, which only has to be there";
+  ASSERT_EQ(order.patched_size(), 2);
   EXPECT_EQ(order.patched(0).source(), "/srv/configs/a.yaml");
   EXPECT_EQ(order.patched(0).items(1).at(), "c");
   EXPECT_EQ(order.patched(0).items(1).value(), "'/out/j/checkpoints/attempt-1'");
   EXPECT_EQ(order.patched(1).items(0).value(), "1") << "the second node's own";
-  EXPECT_EQ(order.patched(2).source(), "/srv/pretrain.py");
-  EXPECT_EQ(order.patched(2).path(), "");
-  EXPECT_EQ(order.patched(2).items(0).at(), "launch.script");
+  ASSERT_EQ(order.needed_size(), 1) << "the script only has to be there";
+  EXPECT_EQ(order.needed(0).source(), "/srv/pretrain.py");
+  EXPECT_EQ(order.needed(0).key(), "launch.script");
+  EXPECT_EQ(order.needed(0).refused_size(), 0);
   EXPECT_THAT(order.make_dirs(), testing::Contains(dir + "1/0"));
 }
 
@@ -79,9 +88,9 @@ TEST(PatchPlan, OfMindFormersTheConfigurationIsTheCopy) {
   spec.mutable_launch()->set_config("configs/a.yaml");
   const LaunchPlan plain = patched(request_of(spec));
   EXPECT_THAT(copies(plain, 0), ElementsAre());
-  ASSERT_EQ(plain.patched.size(), 4u);
-  EXPECT_EQ(plain.patched[1].source, "/srv/configs/a.yaml");
-  EXPECT_EQ(plain.patched[1].key, "launch.config");
+  ASSERT_EQ(plain.needed.size(), 4u);
+  EXPECT_EQ(plain.needed[1].source, "/srv/configs/a.yaml");
+  EXPECT_EQ(plain.needed[1].key, "launch.config");
 
   change(*spec.mutable_launch()->mutable_patch(), "./configs//a.yaml",
          {{"runner_config.epochs", "4"}});
@@ -93,13 +102,29 @@ TEST(PatchPlan, OfMindFormersTheConfigurationIsTheCopy) {
   EXPECT_EQ(problem_text(spec), "");
 }
 
+// A copy cannot be made without its source. So the source is needed only if it must not have some
+// value.
+TEST(PatchPlan, TheSourceOfACopyIsNeededForItsRefusedValuesAlone) {
+  auto spec = spec_of("mindformers", {});
+  spec.mutable_launch()->set_config("configs/a.yaml");
+  change(*spec.mutable_launch()->mutable_patch(), "configs/a.yaml",
+         {{"runner_config.epochs", "4"}});
+  const LaunchPlan plan = patched(request_of(spec));
+  const std::string script = needed(plan, 1).front();
+  EXPECT_THAT(script, testing::StartsWith("launch.script: /srv/"));
+  EXPECT_THAT(needed(plan, 1), ElementsAre(script, "launch.config: /srv/configs/a.yaml"));
+  EXPECT_THAT(copies(plan, 1), ElementsAre(testing::StartsWith("/srv/configs/a.yaml -> ")));
+  spec.mutable_resume()->set_enabled(false);
+  EXPECT_THAT(needed(patched(request_of(spec)), 1), ElementsAre(script));
+}
+
 // If it is missing, its key is then reported.
 TEST(PatchPlan, AScriptOfEachRanksOwnHasToBeThere) {
   auto spec = spec_of("torch", {});
   spec.mutable_launch()->set_script("train_${rank}.py");
   const LaunchPlan plan = patched(request_of(spec));
   std::vector<std::string> sources;
-  for (const PatchPlan& file : plan.patched) {
+  for (const NeedPlan& file : plan.needed) {
     EXPECT_EQ(file.key, "launch.script");
     sources.push_back(file.source);
   }

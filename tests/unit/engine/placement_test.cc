@@ -33,7 +33,7 @@ TEST(DeviceType, EveryKindOfAscendHasItsVariables) {
     auto spec = spec_of("torch", {});
     spec.mutable_resources()->set_type("auto");
     auto request = request_of(spec);
-    for (NodeSlot& node : request.nodes) node.device_type = kind;
+    for (PlacedNode& node : request.nodes) node.device_type = kind;
     const LaunchPlan by_node = planned(request);
     EXPECT_EQ(env(by_node.ranks[2], "ASCEND_RT_VISIBLE_DEVICES"), "0,1") << kind;
     EXPECT_EQ(env(by_node.ranks[2], "HCCL_IF_IP"), "10.0.0.2") << kind;

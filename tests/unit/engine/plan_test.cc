@@ -26,9 +26,16 @@ v1::JobSpec torch_spec() {
 LaunchRequest two_nodes(const v1::JobSpec& spec) {
   LaunchRequest request{
       .spec = &spec, .job_id = "01j8x4a0b7c2d", .attempt = 1, .master_port = 29500};
-  request.nodes = {
-      {.name = "n1", .address = "10.0.0.1", .devices = {4, 5}, .first_rank = 0, .rank_count = 2},
-      {.name = "n2", .address = "10.0.0.2", .devices = {0, 3}, .first_rank = 2, .rank_count = 2}};
+  request.nodes = {{.node = NodeName("n1"),
+                    .address = "10.0.0.1",
+                    .devices = {4, 5},
+                    .first_rank = RankNo(0),
+                    .rank_count = 2},
+                   {.node = NodeName("n2"),
+                    .address = "10.0.0.2",
+                    .devices = {0, 3},
+                    .first_rank = RankNo(2),
+                    .rank_count = 2}};
   request.out_dir = out_dir(spec, request.job_id, "/out");
   request.save_dir = save_dir(spec, request.out_dir, request.attempt);
   return request;
@@ -114,8 +121,8 @@ TEST(Plan, TheSpecsEnvironmentWinsOverDefaultsButNotOverIdentity) {
 TEST(Plan, OneProcessANodeKeepsItsThreads) {
   const auto spec = torch_spec();
   auto request = two_nodes(spec);
-  for (NodeSlot& node : request.nodes) node.devices.resize(1), node.rank_count = 1;
-  request.nodes[1].first_rank = 1;
+  for (PlacedNode& node : request.nodes) node.devices.resize(1), node.rank_count = 1;
+  request.nodes[1].first_rank = RankNo(1);
   const auto plan = plan_launch(request);
   ASSERT_TRUE(plan);
   EXPECT_EQ(env(plan->ranks[0], "OMP_NUM_THREADS"), "(unset)");

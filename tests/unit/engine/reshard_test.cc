@@ -225,6 +225,22 @@ TEST_F(Reshard, megatrons_parts_fit_one_tensor_and_pipeline_size) {
   EXPECT_EQ(planned().size(), 1U);
 }
 
+TEST_F(Reshard, zeros_parts_fit_one_number_of_ranks) {
+  of("deepspeed", {});
+  EXPECT_EQ(planned().size(), 1U);
+  nodes(1);
+  EXPECT_THAT(refused(), AllOf(HasSubstr("8 ranks in place of 16"), HasSubstr("ds_to_universal.py"),
+                               HasSubstr("load_universal")));
+  const auto whole = is_whole(before_, ask_.checkpoint);
+  ASSERT_FALSE(whole.has_value());
+  EXPECT_THAT(whole.error().message,
+              AllOf(HasSubstr("/out/j/checkpoints/attempt-2/zero_to_fp32.py"),
+                    HasSubstr("--tag global_step40")));
+  ask_.checkpoint.shards = 1;  // without ZeRO
+  EXPECT_EQ(planned().size(), 1U);
+  EXPECT_TRUE(is_whole(before_, ask_.checkpoint).value());
+}
+
 TEST_F(Reshard, what_cannot_be_is_refused) {
   of("mindformers", {});
   nodes(1);

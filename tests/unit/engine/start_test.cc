@@ -7,6 +7,7 @@
 
 #include "common/engine/megatron/megatron.h"
 #include "common/engine/mindformers/mindformers.h"
+#include "common/compat/arguments/edits.h"
 #include "tests/unit/engine/engine_specs.h"
 
 namespace muster::engine {
@@ -216,13 +217,18 @@ TEST(Start, AScriptsLaunchersGetItToo) {
   spec.mutable_launch()->set_intercept(true);
   EXPECT_EQ(problem_text(spec), "");
   const auto request = begun(spec, Begins::Weights);
-  EXPECT_THAT(intercepted_megatron(request),
-              ElementsAre("only-with --save --load", "saves --save --no-save-optim",
-                          "set --save /out/j/checkpoints/attempt-1", "put --load /data/base",
-                          "drop-value --ckpt-step", "match --finetune --load",
-                          "match --no-load-optim --load", "match --no-load-rng --load"));
-  EXPECT_THAT(intercepted_mindformers(request), Contains("put --load_checkpoint /data/base"));
-  EXPECT_THAT(intercepted_mindformers(request), Not(Contains("put --resume_training True")));
+  EXPECT_EQ(json_of(intercepted_megatron(request)),
+            R"({"edits":[{"onlyWith":{"options":["--save","--load"]}},)"
+            R"({"saves":{"option":"--save","weightsAloneFlag":"--no-save-optim"}},)"
+            R"({"set":{"option":"--save","value":"/out/j/checkpoints/attempt-1"}},)"
+            R"({"put":{"option":"--load","value":"/data/base"}},{"dropValue":"--ckpt-step"},)"
+            R"({"match":{"flag":"--finetune","other":"--load"}},)"
+            R"({"match":{"flag":"--no-load-optim","other":"--load"}},)"
+            R"({"match":{"flag":"--no-load-rng","other":"--load"}}]})");
+  const std::string mindformers = json_of(intercepted_mindformers(request));
+  EXPECT_THAT(mindformers,
+              HasSubstr(R"({"put":{"option":"--load_checkpoint","value":"/data/base"}})"));
+  EXPECT_THAT(mindformers, Not(HasSubstr("--resume_training")));
 }
 
 v1::JobSpec with_input(const std::string& argument) {

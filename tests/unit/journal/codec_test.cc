@@ -26,15 +26,16 @@ FIELDS(NodeDeclaredDead, a, b)
 FIELDS(CancelRequested, a, b)
 FIELDS(SavedBefore, a, b, c, d)
 FIELDS(AttemptPlaced, a, b, c, d, e, f, g)
-FIELDS(NodeStartFailed, a, b, c, d, e, f, g, h, i, j)
-FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r)
-FIELDS(AuxiliaryExited, a, b, c, d, e, f, g, h, i)
+FIELDS(NodeStartFailed, a, b, c, d, e, f, g, h, i, j, k, l)
+FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s)
+FIELDS(AuxiliaryExited, a, b, c, d, e, f, g, h, i, j)
 FIELDS(PredecessorSucceeded, a, b, c, d)
 FIELDS(OwnedShards, a, b)
 FIELDS(ShardHolder, a, b, c)
-FIELDS(NodeSwept, a, b, c, d, e)
-FIELDS(FirstStep, a, b, c, d, e)
-FIELDS(ScriptLaunched, a, b, c, d, e, f, g, h)
+FIELDS(NodeSwept, a, b, c, d, e, f, g, h)
+FIELDS(FirstStep, a, b, c, d, e, f, g)
+FIELDS(NodeClockSkewed, a, b, c, d, e, f, g)
+FIELDS(ScriptLaunched, a, b, c, d, e, f, g, h, i, j)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
 FIELDS(CheckpointQuarantined, a, b, c, d)
 FIELDS(AttemptBroke, a, b, c, d, e)
@@ -55,9 +56,10 @@ auto fields(const core::NodeRegistered& whole) {
   return std::make_tuple(node, instance, boot_id, inventory.SerializeAsString(), version);
 }
 auto fields(const core::NodeStarted& whole) {
-  const auto& [job, attempt, node, pids, worker_pid, node_time, resolved] = whole;
+  const auto& [job, attempt, node, pids, worker_pid, node_time, resolved, controller_time,
+               instance] = whole;
   return std::make_tuple(job, attempt, node, pids, worker_pid, node_time,
-                         resolved.SerializeAsString());
+                         resolved.SerializeAsString(), controller_time, instance);
 }
 auto fields(const core::JobSubmitted& whole) {
   const auto& [job, request_id, spec, resolved, spec_hash] = whole;
@@ -150,59 +152,6 @@ TEST(Codec, EveryKindOfEvidenceComesBackAsItWent) {
   }
 }
 
-// A record from before the field existed: nobody recorded when the first report arrived.
-TEST(Codec, AnOlderBreakHasNoArrival) {
-  v1::Record record;
-  record.mutable_attempt_broke()->set_job("j");
-  record.mutable_attempt_broke()->set_fault_time_ns(7);
-  const auto back =
-      decode({.format = kFormatProto, .type = 22, .payload = record.SerializeAsString()});
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(std::get<core::AttemptBroke>(back->body).detected_at, WallTime{});
-}
-
-// Records from before the fields existed: nobody started from another job's checkpoint, and no job
-// was a stage.
-TEST(Codec, OlderRecordsKnowOfNoStartAndNoChain) {
-  v1::Record placed;
-  placed.mutable_attempt_placed()->set_job("j");
-  placed.mutable_attempt_placed()->set_attempt(2);
-  placed.mutable_attempt_placed()->mutable_resume()->set_attempt(1);
-  placed.mutable_attempt_placed()->mutable_resume()->set_step(100);
-  auto back = decode({.format = kFormatProto, .type = 15, .payload = placed.SerializeAsString()});
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(std::get<core::AttemptPlaced>(back->body).resume,
-            (core::ResumePoint{.attempt = AttemptNo(1), .step = 100}));
-
-  v1::Record succeeded;
-  succeeded.mutable_predecessor_succeeded()->set_job("j");
-  succeeded.mutable_predecessor_succeeded()->set_predecessor("i");
-  back = decode({.format = kFormatProto, .type = 32, .payload = succeeded.SerializeAsString()});
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_FALSE(std::get<core::PredecessorSucceeded>(back->body).checkpoint);
-
-  v1::Record archived;
-  archived.mutable_job_archived()->set_job("j");
-  archived.mutable_job_archived()->set_name("n");
-  archived.mutable_job_archived()->set_outcome(v1::OUTCOME_SUCCEEDED);
-  back = decode({.format = kFormatProto, .type = 28, .payload = archived.SerializeAsString()});
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_TRUE(std::get<core::JobArchived>(back->body).chain.empty());
-  EXPECT_EQ(std::get<core::JobArchived>(back->body).chain_name, "");
-}
-
-// The reverse: a job with neither is written as before, so an older muster still reads it.
-TEST(Codec, AJobOfNoChainIsWrittenAsBefore) {
-  v1::Record archived;
-  ASSERT_TRUE(archived.ParseFromString(
-      encode({.at = {}, .body = core::JobArchived{.job = JobId("j"), .name = "n"}}).payload));
-  v1::JobArchived bare;
-  bare.set_job("j");
-  bare.set_name("n");
-  bare.set_outcome(v1::OUTCOME_SUCCEEDED);
-  EXPECT_EQ(archived.job_archived().SerializeAsString(), bare.SerializeAsString());
-}
-
 TEST(Codec, TypeNumbersAreForEver) {
   // The numbers of released kinds. Add at the end; after a change of a line here, existing journals
   // no longer replay.
@@ -213,11 +162,6 @@ TEST(Codec, TypeNumbersAreForEver) {
       {13, "job_submitted"},
       {14, "cancel_requested"},
       {15, "attempt_placed"},
-      {16, "node_started"},
-      {17, "node_start_failed"},
-      {18, "rank_exited"},
-      {19, "node_swept"},
-      {20, "first_step"},
       {21, "checkpoint_completed"},
       {22, "attempt_broke"},
       {23, "attempt_ended"},
@@ -228,13 +172,12 @@ TEST(Codec, TypeNumbersAreForEver) {
       {28, "job_archived"},
       {29, "tombstone_dropped"},
       {30, "checkpoint_quarantined"},
-      {31, "auxiliary_exited"},
       {32, "predecessor_succeeded"},
       {33, "attempt_noted"},
-      {34, "script_launched"}};
+      {35, "agent_fact"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
-  EXPECT_EQ(kind_name(35), "");
+  EXPECT_EQ(kind_name(36), "");
 }
 
 TEST(Codec, RefusesWhatANewerVersionWrote) {
@@ -274,11 +217,25 @@ TEST(Codec, RefusesWhatANewerVersionWrote) {
   EXPECT_THAT(back.error().message, HasSubstr("outcome 9"));
 
   v1::Record kind;
-  kind.mutable_rank_exited()->set_evidence_kind(static_cast<v1::EvidenceKind>(9));
-  back = decode({.format = 1, .type = 18, .payload = kind.SerializeAsString()});
+  kind.mutable_agent_fact()->mutable_fact()->mutable_exited()->set_evidence_kind(
+      static_cast<muster::v1::EvidenceKind>(9));
+  back = decode({.format = 1, .type = 35, .payload = kind.SerializeAsString()});
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().code, ErrorCode::Unsupported);
   EXPECT_THAT(back.error().message, HasSubstr("kind of evidence 9"));
+  kind.mutable_agent_fact()->mutable_fact()->mutable_start_failed()->set_why(
+      static_cast<muster::v1::StartFailure>(99));
+  back = decode({.format = 1, .type = 35, .payload = kind.SerializeAsString()});
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, ErrorCode::Unsupported);
+  EXPECT_THAT(back.error().message, HasSubstr("start failure 99"));
+  // Another kind of fact.
+  auto* fact = kind.mutable_agent_fact()->mutable_fact();
+  fact->clear_what();
+  fact->GetReflection()->MutableUnknownFields(fact)->AddLengthDelimited(99, "");
+  back = decode({.format = 1, .type = 35, .payload = kind.SerializeAsString()});
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, ErrorCode::Unsupported);
 }
 
 TEST(Codec, RefusesWhatNobodyWrote) {
@@ -291,6 +248,10 @@ TEST(Codec, RefusesWhatNobodyWrote) {
   v1::Record port;
   port.mutable_attempt_placed()->set_master_port(65'536);
   EXPECT_EQ(decode({.format = 1, .type = 15, .payload = port.SerializeAsString()}).error().code,
+            ErrorCode::DataLoss);
+  v1::Record fact;
+  fact.mutable_agent_fact()->mutable_fact()->set_job_id("j");
+  EXPECT_EQ(decode({.format = 1, .type = 35, .payload = fact.SerializeAsString()}).error().code,
             ErrorCode::DataLoss);
   v1::Record hccl;
   hccl.mutable_attempt_placed()->add_nodes()->set_hccl_port(65'536);

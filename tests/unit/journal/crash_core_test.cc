@@ -193,7 +193,7 @@ class Incarnation {
         }
       }
     }
-    for (const auto& [id, jobs] : ledger_.chains) {
+    for (const auto& [id, jobs] : ledger_.indexes.chains) {
       text += fmt::format("chain {}:", id.value);
       for (const JobId& job : jobs) text += " " + job.value;
       text += "\n";
@@ -220,8 +220,8 @@ class Incarnation {
   // Agents lose nothing.
   [[nodiscard]] std::vector<v1::PresentAttempt> all_of(const NodeName& on) const {
     std::vector<v1::PresentAttempt> present;
-    const auto parts = ledger_.node_parts.find(on);
-    if (parts == ledger_.node_parts.end()) return present;
+    const auto parts = ledger_.indexes.node_parts.find(on);
+    if (parts == ledger_.indexes.node_parts.end()) return present;
     for (const auto& [job, attempt] : parts->second.open) {
       v1::PresentAttempt& one = present.emplace_back();
       one.set_job_id(job.str());

@@ -53,10 +53,6 @@ TEST(LiveRows, ADeathThatStillHoldsStays) {
                                           registered("n1", "b2"), dead("n1")};
   EXPECT_THAT(gone(twice), ElementsAre(2));
   expect_same_ledger(twice);
-  // As an older muster may have written it.
-  const std::vector<core::Event> in_a_row = {registered("n1", "b1"), dead("n1"), dead("n1")};
-  EXPECT_THAT(gone(in_a_row), ElementsAre(2));
-  expect_same_ledger(in_a_row);
 }
 
 TEST(LiveRows, TheStartsAroundALossStay) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "controller/core/model/event_fields.h"
 #include "controller/journal/codec.h"
 
 namespace muster::journal {
@@ -116,7 +117,9 @@ std::vector<core::Event> one_of_every_kind() {
                         .pids = {1ull << 33, 7},
                         .worker_pid = 6,
                         .node_time = when,
-                        .resolved = resolved()},
+                        .resolved = resolved(),
+                        .controller_time = when + Duration(4),
+                        .instance = InstanceId("i-1")},
       core::NodeStartFailed{.job = job,
                             .attempt = attempt,
                             .node = node,
@@ -126,7 +129,9 @@ std::vector<core::Event> one_of_every_kind() {
                             .torn = {"mp_rank_00", "mp_rank_03"},
                             .there = 7,
                             .needed = 8,
-                            .names_sha256 = std::string(64, 'b')},
+                            .names_sha256 = std::string(64, 'b'),
+                            .controller_time = when + Duration(5),
+                            .instance = InstanceId("i-1")},
       core::RankExited{.job = job,
                        .attempt = attempt,
                        .node = node,
@@ -144,7 +149,8 @@ std::vector<core::Event> one_of_every_kind() {
                        .total = 1ll << 40,
                        .killed_unasked = true,
                        .controller_time = when + Duration(2),
-                       .training_rank = 75},
+                       .training_rank = 75,
+                       .instance = InstanceId("i-1")},
       core::AuxiliaryExited{.job = job,
                             .attempt = attempt,
                             .node = node,
@@ -153,7 +159,8 @@ std::vector<core::Event> one_of_every_kind() {
                             .signal = 11,
                             .evidence = "Segmentation fault",
                             .node_time = when,
-                            .controller_time = when + Duration(3)},
+                            .controller_time = when + Duration(3),
+                            .instance = InstanceId("i-1")},
       core::PredecessorSucceeded{
           .job = job,
           .predecessor = JobId("0j5c2p8q3r1ab"),
@@ -169,8 +176,24 @@ std::vector<core::Event> one_of_every_kind() {
                       .attempt = attempt,
                       .node = node,
                       .reason = "stopped",
-                      .node_time = when},
-      core::FirstStep{.job = job, .attempt = attempt, .node = node, .step = 500, .node_time = when},
+                      .node_time = when,
+                      .logs_follow = true,
+                      .controller_time = when + Duration(6),
+                      .instance = InstanceId("i-1")},
+      core::FirstStep{.job = job,
+                      .attempt = attempt,
+                      .node = node,
+                      .step = 500,
+                      .node_time = when,
+                      .controller_time = when + Duration(7),
+                      .instance = InstanceId("i-1")},
+      core::NodeClockSkewed{.job = job,
+                            .attempt = attempt,
+                            .node = node,
+                            .ahead = std::chrono::seconds(-75),
+                            .node_time = when,
+                            .controller_time = when + Duration(9),
+                            .instance = InstanceId("i-1")},
       core::ScriptLaunched{.job = job,
                            .attempt = attempt,
                            .node = node,
@@ -178,7 +201,9 @@ std::vector<core::Event> one_of_every_kind() {
                            .ranks = 8,
                            .save = "/data/ckpt",
                            .weights_alone = true,
-                           .node_time = when},
+                           .node_time = when,
+                           .controller_time = when + Duration(8),
+                           .instance = InstanceId("i-1")},
       core::CheckpointCompleted{.job = job,
                                 .attempt = attempt,
                                 .step = 1'000,
@@ -271,7 +296,7 @@ core::Event tombstone_dropped(const std::string& job) {
 
 std::string text_of(const Row& row) {
   const Record record = encode(row.event);
-  const JobId* job = job_of(row.event);
+  const JobId* job = core::job_of(row.event.body);
   std::string hex;
   for (const char byte : record.payload)
     hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));

@@ -1,5 +1,6 @@
 #include "controller/journal/sqlite_journal.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -38,8 +39,6 @@ TEST(SqliteJournal, GivesBackWhatWasAppended) {
       if (std::holds_alternative<core::ControllerStarted>(event.body) ||
           std::holds_alternative<core::NodeRegistered>(event.body))
         continue;
-      // live_rows_test.cc tests two of the same
-      if (std::holds_alternative<core::NodeDeclaredDead>(event.body)) continue;
       const auto texts = append(*opened.journal, {event, event});
       written.insert(written.end(), texts.begin(), texts.end());
     }

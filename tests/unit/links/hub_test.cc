@@ -180,7 +180,7 @@ TEST_F(HubTest, WhatWasStartedIsNeverOrderedAgain) {
                                         testing::Property(&v1::Order::has_stop, true))));
     const auto [cause, used] = seen([&](const View& view) {
       return std::pair(view.ledger.jobs.at(JobId(job)).attempts.at(0).broke_cause,
-                       view.ledger.device_holders.at(NodeName("n1")).size());
+                       view.ledger.indexes.device_holders.at(NodeName("n1")).size());
     });
     EXPECT_EQ(cause,
               "node 'n1' came back without the run directory of attempt 1: its agent's state "
@@ -326,7 +326,7 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
       << "what the ledger does not know is not judged";
 }
 
-// In a journal from before the bound at submission.
+// The bound at submission is an estimate. Here the job does not pass it at all.
 TEST_F(HubTest, ALaunchLongerThanAMessageBreaksItsAttemptNotTheStream) {
   HandAgent agent(address_);
   ASSERT_TRUE(agent.connect(HandAgent::hello(17)));

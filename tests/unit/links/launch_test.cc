@@ -3,6 +3,7 @@
 // earlier attempt was given, and for an archived job nobody could answer any more.
 #include "controller/launch/launch.h"
 
+#include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
 #include "controller/core/core.h"
@@ -51,9 +52,9 @@ class LaunchTest : public testing::Test {
                                        .device_type = device_type}},
                             .master_port = 20'000});
   }
-  [[nodiscard]] v1::NodeLaunch launch(const core::Ledger& known) const {
+  [[nodiscard]] v1::NodeLaunch launch() const {
     const core::JobRecord& job = ledger_.jobs.at(job_);
-    engine::LaunchRequest request = launch_request(job, job.attempts.at(0), known, "/out");
+    engine::LaunchRequest request = launch_request(job, job.attempts.at(0), "/out");
     const auto made = part_launch(job, job.attempts.at(0), request, 0);
     EXPECT_TRUE(made) << made.error().message;
     return made ? *made : v1::NodeLaunch();
@@ -68,20 +69,11 @@ class LaunchTest : public testing::Test {
 TEST_F(LaunchTest, IsWhatItWasWhenTheAttemptWasPlaced) {
   registered({{0, "nvidia"}, {2, "nvidia"}});
   placed("nvidia");
-  const v1::NodeLaunch before = launch(ledger_);
+  const v1::NodeLaunch before = launch();
   EXPECT_EQ(before.env().at("CUDA_VISIBLE_DEVICES"), "0,2");
   EXPECT_EQ(before.ports_size(), 1);
   registered({{0, "cpu"}, {2, "cpu"}});
-  EXPECT_EQ(launch(ledger_).env().count("CUDA_VISIBLE_DEVICES"), 1u);
-  EXPECT_EQ(launch(core::Ledger()).env().count("CUDA_VISIBLE_DEVICES"), 1u)
-      << "of an archived job nothing but the placement is left";
-}
-
-TEST_F(LaunchTest, AnOlderRecordHasTheTypeThatTheNodeReportsNow) {
-  registered({{0, "ascend"}, {2, "ascend"}, {0, "cpu"}});
-  placed("");
-  EXPECT_EQ(launch(ledger_).env().at("ASCEND_RT_VISIBLE_DEVICES"), "0,2");
-  EXPECT_EQ(launch(core::Ledger()).env().count("ASCEND_RT_VISIBLE_DEVICES"), 0u);
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(launch(), before));
 }
 
 // The placement itself records what the launch needs.

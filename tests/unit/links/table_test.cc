@@ -72,12 +72,11 @@ class TableTest : public testing::Test {
     }
     return job;
   }
-  const core::Ledger ledger_;
 };
 
 TEST_F(TableTest, IsMadeOnceForAllParts) {
   const core::JobRecord one = job();
-  engine::LaunchRequest request = launch_request(one, one.attempts[0], ledger_, "/out");
+  engine::LaunchRequest request = launch_request(one, one.attempts[0], "/out");
   ASSERT_EQ(request.table, nullptr);
   const auto first = part_launch(one, one.attempts[0], request, 0);
   ASSERT_TRUE(first) << first.error().message;
@@ -94,14 +93,14 @@ TEST_F(TableTest, IsMadeOnceForAllParts) {
 
 TEST_F(TableTest, OnlyThePinnedOneIsSent) {
   core::JobRecord one = job();
-  engine::LaunchRequest request = launch_request(one, one.attempts[0], ledger_, "/out");
+  engine::LaunchRequest request = launch_request(one, one.attempts[0], "/out");
   const auto launch = part_launch(one, one.attempts[0], request, 0);
   ASSERT_TRUE(launch);
   one = job(launch->files(0).sha256());
-  request = launch_request(one, one.attempts[0], ledger_, "/out");
+  request = launch_request(one, one.attempts[0], "/out");
   EXPECT_TRUE(part_launch(one, one.attempts[0], request, 0));
   one = job(std::string(64, '0'));
-  request = launch_request(one, one.attempts[0], ledger_, "/out");
+  request = launch_request(one, one.attempts[0], "/out");
   const auto refused = part_launch(one, one.attempts[0], request, 0);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("its rank table was pinned with sha256 0000"));
@@ -111,7 +110,7 @@ TEST_F(TableTest, OnlyThePinnedOneIsSent) {
 // The agent checks whether they are free before anything starts.
 TEST_F(TableTest, ThePortsOfHcclAreTheNodesToProbe) {
   core::JobRecord one = job();
-  engine::LaunchRequest request = launch_request(one, one.attempts[0], ledger_, "/out");
+  engine::LaunchRequest request = launch_request(one, one.attempts[0], "/out");
   const auto first = part_launch(one, one.attempts[0], request, 0),
              second = part_launch(one, one.attempts[0], request, 1);
   ASSERT_TRUE(first && second);

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "worker/shim/edits.h"
+
 namespace muster::shim {
 namespace {
 
@@ -19,7 +21,8 @@ Environment second_node() {
           {"MUSTER_SHIM_GRACE_MS", "2000"},
           {"MUSTER_SHIM_RESTARTS", "2"},
           {"MUSTER_SHIM_MAX_RESTARTS", "20"},
-          {"MUSTER_SHIM_EDITS", "only-with --save\nset --save /out/ckpt"},
+          {"MUSTER_SHIM_EDITS", R"({"edits":[{"onlyWith":{"options":["--save"]}},)"
+                                R"({"set":{"option":"--save","value":"/out/ckpt"}}]})"},
           {"MUSTER_SHIM_DIR", "/run/shim"},
           {"MUSTER_NODES", "2"},
           {"MUSTER_NODE_RANK", "1"},
@@ -45,10 +48,11 @@ std::vector<Process> planned(const Call& call, const Environment& environment = 
                              bool dashed = false) {
   const auto place = read_place(environment);
   EXPECT_TRUE(place);
-  auto processes = plan_processes(call, *place, environment,
-                                  {.path = "/venv/bin/python3", .dashed_local_rank = dashed});
-  EXPECT_TRUE(processes) << processes.error().message;
-  return processes ? *processes : std::vector<Process>();
+  const auto edits = parse_edits(value_of(environment, "MUSTER_SHIM_EDITS"));
+  EXPECT_TRUE(edits) << edits.error().message;
+  if (!place || !edits) return {};
+  return plan_processes(call, *place, environment, *edits,
+                        {.path = "/venv/bin/python3", .dashed_local_rank = dashed});
 }
 
 TEST(Torchrun, GivesTheRanksTheJobsPlacement) {
