@@ -2,8 +2,7 @@
 // linear time.
 //
 // Names are matched whole: an abbreviation is another option. The result has places in the words,
-// so that a caller can change or erase them. The launcher shim uses this file: it needs nothing but
-// the standard library.
+// so that a caller can change or erase them.
 #pragma once
 
 #include <cstddef>

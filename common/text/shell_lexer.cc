@@ -52,16 +52,17 @@ std::optional<ShellToken> ShellLexer::next() {
     for (const Here& here : here_) leave_open("here-document", here.from);
     return std::nullopt;
   }
-  if (test_) return test_word();
   const std::size_t from = at_;
   const char c = text_[at_];
+  // [[ $a =~ (#|b) ]] has no comment
+  if (c == '#' && (!test_ || blank(text_[from - 1]) || text_[from - 1] == '\n')) {
+    at_ = std::min(text_.find('\n', at_), text_.size());
+    return token(Comment, from);
+  }
+  if (test_) return test_word();
   if (c == '\\' && following() == '\n') {
     at_ += 2;
     return token(Continuation, from);
-  }
-  if (c == '#') {
-    at_ = std::min(text_.find('\n', at_), text_.size());
-    return token(Comment, from);
   }
   if (c == '<' || c == '>' || (c == '&' && following() == '>')) return redirection(from);
   if (text_.substr(at_).starts_with("((")) {
@@ -281,7 +282,9 @@ void ShellLexer::skip_bracketed(Level first) {
     } else if (c == '`' || c == '"') {
       levels.push_back({.close = c, .string = true, .from = at_++});
     } else if (c == '(' && top.close == ')') {
-      levels.push_back({.close = ')', .commands = top.commands, .from = at_++});
+      // ((...)) is arithmetic: its << shifts
+      const bool commands = top.commands && following() != '(';
+      levels.push_back({.close = ')', .commands = commands, .from = at_++});
     } else if (top.commands && c == '#' && ends_word(text_[at_ - 1])) {
       at_ = std::min(text_.find('\n', at_), text_.size());
     } else if (top.commands && text_.substr(at_).starts_with("<<") &&

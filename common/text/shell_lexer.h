@@ -2,7 +2,8 @@
 //
 // The texts are unchanged: nothing is expanded, and quotes stay. Everything inside of quotes,
 // $(...), `...`, ${...} and the brackets of an array belongs to its word, with the comments and
-// here-documents there. [[ ... ]] is a row of words, as its operators are no shell operators.
+// here-documents there. [[ ... ]] is a row of words and comments, as its operators are no shell
+// operators.
 //
 // A quote, bracket or here-document that is never closed takes the rest of the script, and open()
 // names it.
@@ -23,7 +24,7 @@ struct ShellToken {
     Operator,     // one character: ; & | ( ) or a line end
     Redirection,  // "2>&", "<<<", "<<-'END'": with its number, and with the word of a here-document
     Process,      // <(...) or >(...)
-    HereDocument,  // the lines of one, without the line that ends it
+    HereDocument,  // the lines of its text; the delimiter's line is not among them
     Comment,       // from # up to the line end
     Continuation,  // a backslash and a line end
   };

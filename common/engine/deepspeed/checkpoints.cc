@@ -1,5 +1,5 @@
 // The directory tree of DeepSpeed (deepspeed/runtime/engine.py: save_checkpoint(),
-// _get_ckpt_name(), _get_rank_zero_ckpt_name(); deepspeed/runtime/pipe/module.py), v0.3 to v0.19:
+// _get_ckpt_name(), _get_rank_zero_ckpt_name(); deepspeed/runtime/pipe/module.py), v0.6 to v0.19:
 //
 //   latest                                                     "global_step100"
 //   zero_to_fp32.py
@@ -8,14 +8,16 @@
 //                  [bf16_]zero_pp_rank_0_mp_rank_00_optim_states.pt
 //                                                              ZeRO 1 to 3: one for each rank
 //                  layer_02-model_00-model_states.pt, ...      pipelines, experts
+//                  expp_rank_0_mp_rank_00_optim_states.pt      experts
 //
-// Each rank writes its part of the optimizer last. Rank 0 writes `latest` after its own files, and
-// a barrier follows. So `latest` does not show that the other ranks are done: all of their files
-// must be there.
+// Each rank writes its part of the optimizer last. muster assumes that rank 0 writes `latest`
+// without waiting for the files of the other ranks. So `latest` does not show that these are done:
+// all of their files must be there.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "common/engine/deepspeed/deepspeed.h"
 #include "common/engine/files/line_fields.h"
@@ -31,12 +33,22 @@ constexpr const char* kLatest = "latest";
 
 std::string tag_name(std::int64_t step) { return step_directory(kTag, kWidth, step); }
 
-// The model-parallel rank in the name of a file that ZeRO writes for one rank.
-std::optional<std::int64_t> zero_model_rank(std::string_view name) {
+using DataAndModelRank = std::pair<std::int64_t, std::int64_t>;
+
+// The ranks in the name of a file that ZeRO writes for one rank.
+std::optional<DataAndModelRank> zero_ranks(std::string_view name) {
   take(name, "bf16_");
-  if (!take(name, "zero_pp_rank_") || !take_number(name) || !take(name, "_mp_rank_"))
-    return std::nullopt;
-  return take_number(name);
+  if (!take(name, "zero_pp_rank_")) return std::nullopt;
+  const auto data_rank = take_number(name);
+  if (!data_rank || !take(name, "_mp_rank_")) return std::nullopt;
+  const auto model_rank = take_number(name);
+  if (!model_rank) return std::nullopt;
+  return DataAndModelRank(*data_rank, *model_rank);
+}
+
+// The rank in "mp_rank_00_model_states.pt".
+std::optional<std::int64_t> model_rank_of(std::string_view name) {
+  return take(name, "mp_rank_") ? take_number(name) : std::nullopt;
 }
 
 class DeepSpeedLayout final : public CheckpointLayout {
@@ -62,13 +74,13 @@ class DeepSpeedLayout final : public CheckpointLayout {
           .sealed = steps[i] == options_.sealed_step || (reached && *reached >= steps[i])};
       read_files(files, checkpoint);
       if (checkpoint.sealed && std::ranges::all_of(checkpoint.shards, &FoundShard::finished) &&
-          checkpoint.shards.size() >= files_of_zero(checkpoint))
+          checkpoint.shards.size() >= files_with_zero(checkpoint))
         of_whole = std::max(of_whole, checkpoint.shards.size());
       // one more than requested is read, only for `expected`
       if (i < newest) found.push_back(std::move(checkpoint));
     }
     for (FoundCheckpoint& checkpoint : found) {
-      const std::size_t needed = std::max(of_whole, files_of_zero(checkpoint));
+      const std::size_t needed = std::max(of_whole, files_with_zero(checkpoint));
       checkpoint.expected = static_cast<std::uint32_t>(
           checkpoint.sealed ? std::max(needed, checkpoint.shards.size()) : needed);
     }
@@ -111,19 +123,32 @@ class DeepSpeedLayout final : public CheckpointLayout {
     std::ranges::sort(checkpoint.shards, {}, &FoundShard::name);
   }
 
-  // How many files a checkpoint of ZeRO has at least. 0: not known.
-  [[nodiscard]] std::size_t files_of_zero(const FoundCheckpoint& checkpoint) const {
-    std::set<std::int64_t> model_ranks;
-    bool splits_model = false;
+  // How many files a checkpoint of ZeRO has: those that are there, and those that are missing for
+  // certain. So a file of a layer or of an expert never counts for a part of the optimizer. 0: not
+  // known.
+  [[nodiscard]] std::size_t files_with_zero(const FoundCheckpoint& checkpoint) const {
+    std::set<DataAndModelRank> optimizer, split_model;
+    std::set<std::int64_t> model_ranks, model;
     for (const FoundShard& shard : checkpoint.shards) {
-      const auto model_rank = zero_model_rank(shard.name);
-      if (!model_rank) continue;
-      model_ranks.insert(*model_rank);
-      splits_model = splits_model || shard.name.ends_with("model_states.pt");
+      if (const auto ranks = zero_ranks(shard.name)) {
+        model_ranks.insert(ranks->second);
+        (shard.name.ends_with("model_states.pt") ? split_model : optimizer).insert(*ranks);
+      } else if (const auto model_rank = model_rank_of(shard.name)) {
+        model.insert(*model_rank);
+      }
     }
-    const std::size_t ranks = options_.world_size;
-    if (model_ranks.empty() || ranks == 0) return 0;
-    return ranks + (splits_model ? ranks : model_ranks.size());
+    const std::size_t world = options_.world_size;
+    if (model_ranks.empty() || world == 0) return 0;
+    const auto missing = [](std::size_t needed, std::size_t there) {
+      return needed - std::min(needed, there);
+    };
+    // ZeRO 3 splits the model, too. Otherwise each model-parallel rank has a file of its own.
+    const std::size_t model_missing =
+        split_model.empty()
+            ? static_cast<std::size_t>(std::ranges::count_if(
+                  model_ranks, [&](std::int64_t rank) { return !model.contains(rank); }))
+            : missing(world, split_model.size());
+    return checkpoint.shards.size() + missing(world, optimizer.size()) + model_missing;
   }
 
   const LayoutOptions options_;

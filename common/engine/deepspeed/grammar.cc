@@ -1,6 +1,6 @@
 // DeepSpeed: _report_progress(), save_checkpoint() and load_checkpoint() of
 // deepspeed/runtime/engine.py, train_batch() of deepspeed/runtime/pipe/engine.py, ThroughputTimer
-// of deepspeed/utils/timer.py, deepspeed/runtime/checkpoint_engine/torch_checkpoint_engine.py, v0.3
+// of deepspeed/utils/timer.py, deepspeed/runtime/checkpoint_engine/torch_checkpoint_engine.py, v0.6
 // to v0.19.
 //
 // The logger's own words come first: "[2023-08-22 10:23:45,123] [INFO] [logging.py:96:log_dist]
@@ -24,10 +24,13 @@ double number_after(std::string_view text, std::string_view key) {
 
 // "[Rank 0] step=10, skipped=0, lr=[0.0001], mom=[(0.9, 0.999)]". `skipped` counts from the start
 // of the training, not since the line before.
+//
+// Each process prints a line of step 0 in deepspeed.initialize(), before it loads a checkpoint. So
+// step 0 is no step of the training.
 bool read_step(std::string_view line, std::size_t at, LogLine& result) {
   std::string_view rest = line.substr(at + std::string_view("] step=").size());
   const auto number = take_number(rest);
-  if (!number || !take(rest, ", skipped=")) return false;
+  if (!number || *number == 0 || !take(rest, ", skipped=")) return false;
   StepLine step{.step = *number};
   constexpr std::string_view kRate = ", lr=";
   if (const std::size_t rate = rest.find(kRate); rate != std::string_view::npos) {

@@ -4,8 +4,8 @@
 //   LOCAL_SIZE       number of the node's ranks
 //   CROSS_RANK       number of the node
 //   CROSS_SIZE       number of the nodes
-//   --local_rank=N   first argument of launch.script. A command in launch.run gets nothing: it
-//                    stands for the launcher's --no_local_rank
+//   --local_rank=N   first argument of launch.script. A command in launch.run gets nothing, as with
+//                    the launcher's --no_local_rank
 //
 // Source: deepspeedai/DeepSpeed deepspeed/launcher/launch.py, deepspeed/launcher/runner.py,
 // deepspeed/constants.py, v0.9 to v0.19.
@@ -58,6 +58,17 @@ void check_no_deepspeed_inside(const v1::JobSpec& spec, Problems& problems) {
                               launch.run(at))});
 }
 
+// The number of ranks decides when a checkpoint is complete, and muster does not know how many
+// ranks the one process starts.
+void check_not_once(const v1::JobSpec& spec, Problems& problems) {
+  if (spec.launch().per() != v1::LAUNCH_PER_ONCE) return;
+  problems.push_back(
+      {.key = "launch.per",
+       .message = "once starts one process, and a checkpoint of DeepSpeed is complete with the "
+                  "files of all ranks, whose number is not known here; write launch.per: rank, or "
+                  "engine: command, which does not use such checkpoints"});
+}
+
 }  // namespace
 
 std::span<const std::string_view> deepspeed_identity() {
@@ -82,6 +93,7 @@ void launch_deepspeed(Launching& launching) {
 
 void check_deepspeed(const v1::JobSpec& spec, Problems& problems) {
   check_no_deepspeed_inside(spec, problems);
+  check_not_once(spec, problems);
   check_torch(spec, problems);
 }
 

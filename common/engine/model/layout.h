@@ -74,14 +74,15 @@ struct LinkPlan {
 // What is known about the job beyond its files; 0 = not known.
 struct LayoutOptions {
   std::uint32_t world_size = 0;  // ranks of the job
-  // megatron, format torch: TP x PP (x EP) directories a checkpoint
+  // megatron, format torch: TP x PP (x EP) directories a checkpoint; deepspeed: files a checkpoint
   std::uint32_t shards = 0;
   std::uint32_t first_rank = 0;  // mindformers: whose directories this node reports;
   std::uint32_t rank_count = 0;  //   0 = all that exist
   // mindformers: steps of one epoch as file names count them: of the data set, or sink_size in sink
   // mode
   std::int64_t steps_per_epoch = 0;
-  // megatron: this step is known to be sealed, regardless of the tracker's present content
+  // megatron, deepspeed: this step is known to be sealed, regardless of the tracker's present
+  // content
   std::int64_t sealed_step = -1;
 };
 

@@ -109,7 +109,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"observe.profile.ranks", &kRanks, "null", "list of ranks | null", "", "of these ranks alone; null: what the engine or its configuration has"},
     {"observe.dump", &kFile, "null", "a file, relative to the spec's directory | null", "", "mindformers: a configuration of MindSpore's dump of tensors (JSON), for MINDSPORE_DUMP_CONFIG", "", "", 0, engine::kDumpBytesMax},
     {"observe.plog", &kSwitch, "auto", "auto | true | false", "", "a directory of each rank's own for CANN's process log (ASCEND_PROCESS_LOG_PATH), which is searched for why a rank failed; auto: with mindformers, megatron, mindspeed-mm, torch and deepspeed on Ascend devices"},
-    {"observe.progress", &kProgress, "auto", "auto | none | {step: RE, loss: RE, total: N or RE}", "", "step and loss from log lines; auto: Megatron's, else `step N/M loss X`", "", "observe.grammar observe.step observe.loss observe.total"},
+    {"observe.progress", &kProgress, "auto", "auto | none | {step: RE, loss: RE, total: N or RE}", "", "step and loss from log lines; auto: the engine's own lines; with torch and command those of all engines, and `step N/M loss X`", "", "observe.grammar observe.step observe.loss observe.total"},
     {"observe.progress.step", &kText, "null", "a regular expression (RE2) with one group, the step", "", "which lines report a step", "", "observe.step"},
     {"observe.progress.loss", &kTextOrNull, "null", "a regular expression (RE2) with one group, the loss", "", "the loss, on the same line", "", "observe.loss"},
     {"observe.progress.total", &kTextOrNull, "null", "a number | a regular expression (RE2) with one group", "", "the last step", "", "observe.total"},

@@ -23,7 +23,7 @@ void check_environment(Draft& draft, const std::string& key, const TextMap& envi
 void check_labels(Draft& draft, const std::string& key, const TextMap& labels);
 void check_duration(Draft& draft, const std::string& key, const google::protobuf::Duration& value,
                     std::chrono::seconds least, std::chrono::seconds most);
-// A regular expression with that many groups.
+// Reports a text that is no regular expression with at least `groups` groups.
 void check_pattern(Draft& draft, const std::string& key, const std::string& text, int groups);
 
 // launch.patch and launch.vars, and the keys of resume that change them.

@@ -2,7 +2,6 @@
 // paths, names.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -20,14 +19,6 @@ namespace {
 
 constexpr int kFilesMax = 64, kChangesMax = 1000, kDropMax = 1000;
 constexpr std::size_t kVariablesMax = 1000, kFileNameMax = 4096, kNamesScanned = 1000;
-
-bool assignable(std::string_view text) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  return !text.empty() && text.size() <= 256 && letter(text.front()) &&
-         std::ranges::all_of(text, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
 
 using Patches = google::protobuf::RepeatedPtrField<v1::ConfigPatch>;
 
@@ -80,7 +71,7 @@ void check_variables(Draft& draft, const std::string& key, const TextMap& variab
         key, fmt::format("has {} variables, at most {}", variables.size(), kVariablesMax));
   for (const auto& [name, value] : variables) {
     const std::string one = fmt::format("{}.{}", key, shown(name));
-    if (!assignable(name))
+    if (!is_variable_name(name))
       draft.problem(one, "is not a variable's name (letters, digits and _, not a digit first)");
     else if (value.size() > patch::kVariableBytesMax)
       draft.problem(

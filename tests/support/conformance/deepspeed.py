@@ -95,6 +95,8 @@ class Training:
     # ---- resume
 
     def load(self):
+        if self.place.rank == 0:  # of deepspeed.initialize(), which is before any load
+            self.say(self.release["log"]["step"].format(step=0, lr=self.rate))
         directory, texts = self.options.get("--load_dir"), self.release["texts"]
         if not directory:
             return

@@ -108,6 +108,15 @@ TEST_F(RankReaderTest, the_rate_of_all_ranks_belongs_to_the_step_before_it) {
             (Steps{"110 covers 0", "110 covers 0 rate 62.5"}));
 }
 
+// Regression: each process of DeepSpeed prints step 0 before it loads a checkpoint. So every resume
+// was reported as one that did not go on.
+TEST_F(RankReaderTest, the_first_step_after_a_resume_is_not_0) {
+  begin("deepspeed");
+  EXPECT_EQ(say("[Rank 0] step=0, skipped=0, lr=[0.0001], mom=[(0.9, 0.999)]\n"), Steps{});
+  EXPECT_EQ(say("[Rank 0] step=110, skipped=0, lr=[0.0001], mom=[(0.9, 0.999)]\n"),
+            (Steps{"110 covers 0"}));
+}
+
 TEST_F(RankReaderTest, the_rate_of_one_rank_may_be_that_of_many_devices) {
   begin("mindformers", 1);
   const std::string step =

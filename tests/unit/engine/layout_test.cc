@@ -403,6 +403,41 @@ TEST_F(DeepSpeedTree, EachPartOfTheModelHasAFile) {
   EXPECT_FALSE(complete(scan()[0]));
 }
 
+// Regression: files of layers and of experts counted as parts of the optimizer.
+TEST_F(DeepSpeedTree, NoOtherFileStandsForAPartOfTheOptimizer) {
+  put(20, {"layer_00-model_00-model_states.pt", "layer_01-model_00-model_states.pt",
+           "layer_0_expert_0_mp_rank_00_model_states.pt", "expp_rank_0_mp_rank_00_optim_states.pt",
+           kModel, kFirst});
+  latest("global_step20");
+  EXPECT_EQ(scan()[0].expected, 7u);
+  EXPECT_FALSE(complete(scan()[0]));
+  put(20, {kSecond});
+  EXPECT_EQ(scan()[0].expected, 7u);
+  EXPECT_TRUE(complete(scan()[0]));
+  view.files.erase("/s/global_step20/" + kModel);
+  EXPECT_EQ(scan()[0].expected, 7u);
+  EXPECT_FALSE(complete(scan()[0]));
+  // ZeRO 3
+  put(20, {"zero_pp_rank_0_mp_rank_00_model_states.pt"});
+  EXPECT_FALSE(complete(scan()[0]));
+  put(20, {"zero_pp_rank_1_mp_rank_00_model_states.pt"});
+  EXPECT_TRUE(complete(scan()[0]));
+  view.files.erase("/s/global_step20/" + kFirst);
+  EXPECT_EQ(scan()[0].expected, 8u);
+  EXPECT_FALSE(complete(scan()[0]));
+}
+
+// Regression: two files of the model and one of the optimizer were enough on two ranks.
+TEST_F(DeepSpeedTree, NoModelFileStandsForAPartOfTheOptimizer) {
+  put(20, {kModel, "mp_rank_01_model_states.pt", kFirst});
+  latest("global_step20");
+  EXPECT_EQ(scan()[0].expected, 4u);
+  EXPECT_FALSE(complete(scan()[0]));
+  put(20, {"zero_pp_rank_0_mp_rank_01_optim_states.pt"});
+  EXPECT_EQ(scan()[0].expected, 4u);
+  EXPECT_TRUE(complete(scan()[0]));
+}
+
 TEST_F(DeepSpeedTree, WithoutZeroOneFileHasEverything) {
   put(20, {kModel});
   EXPECT_EQ(scan()[0].expected, 0u) << "nothing tells yet how many there will be";

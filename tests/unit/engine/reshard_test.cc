@@ -225,18 +225,21 @@ TEST_F(Reshard, megatrons_parts_fit_one_tensor_and_pipeline_size) {
   EXPECT_EQ(planned().size(), 1U);
 }
 
-TEST_F(Reshard, zeros_parts_fit_one_number_of_ranks) {
+TEST_F(Reshard, several_files_of_deepspeed_fit_one_number_of_ranks) {
   of("deepspeed", {});
   EXPECT_EQ(planned().size(), 1U);
   nodes(1);
   EXPECT_THAT(refused(), AllOf(HasSubstr("8 ranks in place of 16"), HasSubstr("ds_to_universal.py"),
-                               HasSubstr("load_universal")));
+                               HasSubstr("the checkpoint has 16 files"),
+                               HasSubstr("checkpoint.load_universal: true"),
+                               HasSubstr("false in resume.patch")));
   const auto whole = is_whole(before_, ask_.checkpoint);
   ASSERT_FALSE(whole.has_value());
-  EXPECT_THAT(whole.error().message,
-              AllOf(HasSubstr("/out/j/checkpoints/attempt-2/zero_to_fp32.py"),
-                    HasSubstr("--tag global_step40")));
-  ask_.checkpoint.shards = 1;  // without ZeRO
+  EXPECT_THAT(
+      whole.error().message,
+      AllOf(HasSubstr("it has 16 files"), HasSubstr("/out/j/checkpoints/attempt-2/zero_to_fp32.py"),
+            HasSubstr("--tag global_step40")));
+  ask_.checkpoint.shards = 1;  // without ZeRO and without model parallelism
   EXPECT_EQ(planned().size(), 1U);
   EXPECT_TRUE(is_whole(before_, ask_.checkpoint).value());
 }

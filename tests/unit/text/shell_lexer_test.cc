@@ -81,10 +81,11 @@ TEST(ShellLexer, HereDocumentsHaveTheirText) {
 }
 
 TEST(ShellLexer, WordsContainWhatIsNestedInThem) {
-  for (const char* word :
-       {"\"a; $(b \"c )\" ')') d\"", "$(a # it's\n)", "`a; 'b`", "${a:-'}'}", "\"${a:-it's}\"",
-        "\"${a[@]%'}'}\"", "$'it\\'s ; '", "a\\ b", "a\\\nb", "A=(1 # it's\n2)", "A+=(1 2)",
-        "$(a <<E\nit's )\nE\n)", "$((1 << (2)))x", "$(a <<< 'b')", "a'b'\"c\"$d"})
+  for (const char* word : {"\"a; $(b \"c )\" ')') d\"", "$(a # it's\n)", "`a; 'b`", "${a:-'}'}",
+                           "\"${a:-it's}\"", "\"${a[@]%'}'}\"", "$'it\\'s ; '", "a\\ b", "a\\\nb",
+                           "A=(1 # it's\n2)", "A+=(1 2)", "$(a <<E\nit's )\nE\n)", "$((1 << (2)))x",
+                           "$(a <<< 'b')", "a'b'\"c\"$d", "$( ((w = 1<<2))\necho $w )",
+                           "$(for ((i = 1<<3; i; i--)); do\na; done)", "$( (a <<E\nit's )\nE\n) )"})
     EXPECT_THAT(
         tokens("x " + std::string(word) + ";"),
         ElementsAre("1 word x!", "1 word " + std::string(word), testing::HasSubstr("op ;")));
@@ -101,17 +102,26 @@ TEST(ShellLexer, KnowsWhereAShellAssigns) {
               ElementsAre("1 word function!", "1 word A=1", "1 word {!", "1 word B=2!"));
 }
 
-TEST(ShellLexer, ATestHasOnlyWords) {
+TEST(ShellLexer, ATestHasOnlyWordsAndComments) {
   EXPECT_THAT(tokens("[[ $a =~ (A=1) &&\n B=2 < 3 ]] && C=4"),
               ElementsAre("1 word [[!", "1 word $a", "1 word =~", "1 word (", "1 word A=1",
                           "1 word )", "1 word &&", "2 word B=2", "2 word <", "2 word 3",
                           "2 word ]]", "2 op &", "2 op &", "2 word C=4!"));
+  EXPECT_THAT(tokens("[[ -n a && # it's\n# so\n -n b ]] && c"),
+              ElementsAre("1 word [[!", "1 word -n", "1 word a", "1 word &&", "1 comment # it's",
+                          "2 comment # so", "3 word -n", "3 word b", "3 word ]]", "3 op &",
+                          "3 op &", "3 word c!"));
+  EXPECT_THAT(
+      tokens("[[ a#b =~ (#|b)#c ]] # d"),
+      ElementsAre("1 word [[!", "1 word a#b", "1 word =~", "1 word (", "1 word #", "1 word |",
+                  "1 word b", "1 word )", "1 word #c", "1 word ]]", "1 comment # d"));
   EXPECT_THAT(tokens("echo [[ ; a"),
               ElementsAre("1 word echo!", "1 word [[", "1 op ;", "1 word a!"));
 }
 
 TEST(ShellLexer, NamesWhatIsNeverClosed) {
   EXPECT_EQ(left_open("a 'b' \"c\" $(d) <<E\nE\n"), "");
+  EXPECT_EQ(left_open("z=$( ((w = 1<<2)); echo $w )\na\n"), "");
   for (const auto& [script, what] : {std::pair{"a\n'b", "quote 2"},
                                      {"a\n\"b $(c)", "quote 2"},
                                      {"`a", "quote 1"},
