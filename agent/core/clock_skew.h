@@ -11,9 +11,9 @@ namespace muster::agent {
 
 inline constexpr Duration kClockSkewMax = std::chrono::minutes(1);
 
-// How far the node's clock is ahead of the controller's; negative: behind it. `ack` arrived at
-// `now`, and answers a heartbeat that was sent at `sent`. Nothing: not more than kClockSkewMax, or
-// the answer took too long to tell.
+// How far at least the node's clock is ahead of the controller's; negative: behind it. `ack`
+// arrived at `now`, and answers a heartbeat that was sent at `sent`. Nothing: perhaps not more than
+// kClockSkewMax.
 std::optional<Duration> clock_skew(const v1::HeartbeatAck& ack, BootTime sent, Now now);
 
 }  // namespace muster::agent

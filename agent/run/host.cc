@@ -106,11 +106,15 @@ void Host::note_first_step(const RunKey& run, std::int64_t step) {
 
 void Host::note_clock_skew(Duration ahead) {
   for (auto& [run, entry] : impl_->entries) {
-    const RunSeen& seen = entry->seen;
-    if (!seen.started || seen.swept || seen.clock_ahead) continue;
+    if (!entry->seen.started || entry->seen.swept || entry->seen.clock_ahead) continue;
     auto mark = impl_->new_mark();
     mark.mutable_clock_skewed()->set_ahead_ns(ahead.count());
-    impl_->remember(run, *entry, {mark});
+    // First in memory: it is written once, whether or not the disk takes it.
+    entry->clock_ahead_in_memory = ahead;
+    entry->clock_ahead_at = impl_->options.clock->now().wall;
+    if (impl_->remember(run, *entry, {mark})) continue;
+    impl_->overlay(*entry);
+    if (impl_->callbacks.changed) impl_->callbacks.changed(run);
   }
 }
 
@@ -264,6 +268,10 @@ void Host::Impl::overlay(Entry& entry) {
     entry.seen.refused_for = entry.refused_for_in_memory;
     entry.seen.refused_at = entry.in_memory_at;
     entry.seen.worker = WorkerState::Never;
+  }
+  if (entry.clock_ahead_in_memory && !entry.seen.clock_ahead) {
+    entry.seen.clock_ahead = entry.clock_ahead_in_memory;
+    entry.seen.clock_ahead_at = entry.clock_ahead_at;
   }
   if (entry.swept_in_memory && !entry.seen.swept) {
     entry.seen.swept = true;

@@ -69,10 +69,12 @@ struct Host::Entry {
 
   std::optional<rundir::MarkWriter> marks;
 
-  // What the disk refused to store.
+  // What the disk refused to store. The clock's skew is here also if it was stored.
   std::optional<std::pair<v1::StartFailure, std::string>> refused_in_memory;
   v1::CheckpointReading refused_for_in_memory;
   std::optional<std::string> swept_in_memory;
+  std::optional<Duration> clock_ahead_in_memory;
+  WallTime clock_ahead_at{};
   WallTime in_memory_at{};
   RunSeen& seen;  // in Impl::all_seen: the view's part, and what is only in memory
 };

@@ -26,6 +26,9 @@ constexpr std::size_t kTornNamed = 64, kShardNameMax = 256, kFoundMax = 8, kPath
 constexpr std::size_t kEvidenceBytes = 1'024, kReasonBytes = 1'024, kSentenceBytes = 8 << 10,
                       kResolvedBytes = 1 << 20;
 
+// An agent of this release reports no smaller skew.
+constexpr Duration kClockSkewMin = std::chrono::minutes(1);
+
 std::string cut(const std::string& text, std::size_t most) {
   return text.size() <= most ? text
                              : text.substr(0, utf8_prefix(std::string_view(text).substr(0, most)));
@@ -205,7 +208,7 @@ class FactDecider {
   }
 
   Decision decided(NodeClockSkewed& event) const {
-    if (part_.clock_ahead) return nothing();
+    if (part_.clock_ahead || std::chrono::abs(event.ahead) <= kClockSkewMin) return nothing();
     return accept(event);
   }
 

@@ -12,6 +12,10 @@ namespace {
 
 std::string time_text(WallTime at) { return fmt::format("{}", at.time_since_epoch().count()); }
 std::string time_text(const std::optional<WallTime>& at) { return at ? time_text(*at) : "-"; }
+// By the node's clock, and by the controller's.
+std::string times_text(const auto& fact) {
+  return time_text(fact.node_time) + "/" + time_text(fact.controller_time);
+}
 std::string key_text(const AttemptKey& key) {
   return fmt::format("{}.{}", key.first.str(), key.second.value);
 }
@@ -56,9 +60,12 @@ void dump_part(std::string& out, const NodePart& part) {
   if (part.resolved.ByteSizeLong() > 0)
     out += fmt::format("      resolved {} programs={}\n", fmt::join(part.resolved.env(), " "),
                        fmt::join(part.resolved.programs(), " "));
+  if (part.clock_ahead)
+    out +=
+        fmt::format("      clock ahead {} ms\n", *part.clock_ahead / std::chrono::milliseconds(1));
   if (part.start_failed)
     out += fmt::format("      start failed {} '{}' at {}\n", to_string(part.start_failed->why),
-                       part.start_failed->text, time_text(part.start_failed->controller_time));
+                       part.start_failed->text, times_text(*part.start_failed));
   if (part.start_failed && part.start_failed->needed > 0)
     out += fmt::format("        read {} of {} shards ({}), torn: {}\n", part.start_failed->there,
                        part.start_failed->needed, part.start_failed->names_sha256,
@@ -66,14 +73,15 @@ void dump_part(std::string& out, const NodePart& part) {
   for (const auto& [rank, exit] : part.exits) {
     out += fmt::format(
         "      exit {} code={} signal={} stop={} oom={} lost={} success={} step={}/{} "
-        "evidence='{}' ({}) at {}\n",
+        "evidence='{}' ({}) at {} killed_unasked={} training_rank={}\n",
         rank.value, exit.code, exit.signal, exit.stop_requested, exit.oom, exit.lost,
         exit.success_seen, exit.step.value_or(-1), exit.total.value_or(-1), exit.evidence,
-        to_string(exit.evidence_kind), time_text(exit.node_time));
+        to_string(exit.evidence_kind), times_text(exit), exit.killed_unasked,
+        exit.training_rank ? std::to_string(*exit.training_rank) : "-");
   }
   for (const auto& [name, exit] : part.auxiliaries) {
     out += fmt::format("      auxiliary process {} code={} signal={} evidence='{}' at {}\n", name,
-                       exit.code, exit.signal, exit.evidence, time_text(exit.node_time));
+                       exit.code, exit.signal, exit.evidence, times_text(exit));
   }
 }
 

@@ -261,6 +261,11 @@ class Proposer {
         if (job->attempts_lost == 0) return false;
         continue;
       }
+      // Cheap, and first: many jobs may wait so, after a fault of what all of them use.
+      if (const auto end = backoff_end(*job, presence_, now_, limits_)) {
+        sooner(wake_at, end);
+        continue;
+      }
       PlaceResult result =
           place_around(taken, ledger_, presence_, *job, now_, limits_, &turn_.checks);
       sooner(wake_at, result.retry_at);

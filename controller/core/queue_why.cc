@@ -7,6 +7,8 @@
 #include "controller/core/chains/predecessors.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/placement/fitting_jobs.h"
+#include "controller/core/placement/place_why.h"
+#include "controller/core/recovery/next_attempt.h"
 
 namespace muster::core {
 namespace {
@@ -39,6 +41,8 @@ std::map<JobId, std::string> queue_why(const Ledger& ledger, const Presence& pre
     std::string text;
     if (next != nullptr) {
       text = fmt::format("behind '{}' in the queue, {} ahead", next->spec.name(), ahead);
+    } else if (const auto end = backoff_end(*job, presence, now, limits)) {
+      text = backoff_text(*job, presence, now, *end);  // the jobs behind it do not wait for it
     } else if (++checks > kAheadChecksMost) {
       text = fmt::format("{} ahead in the queue", ahead);
     } else {

@@ -34,7 +34,7 @@ struct Record {
 Record encode(const core::Event& event);
 Result<core::Event> decode(const Record& record);
 
-// The name for people, for example "rank_exited"; empty: the type is unknown.
+// The name for people, for example "agent_fact"; empty: the type is unknown.
 std::string_view kind_name(std::uint32_t type);
 
 }  // namespace muster::journal

@@ -116,10 +116,6 @@ template <class To, class From>
 To take_part(const From& from) {
   To to = take_attempt<To>(from);
   to.node = NodeName(from.node());
-  if constexpr (requires { to.node_time; }) to.node_time = from_ns(from.node_time_ns());
-  if constexpr (requires { to.controller_time; }) {
-    if (from.controller_time_ns() != 0) to.controller_time = from_ns(from.controller_time_ns());
-  }
   return to;
 }
 

@@ -41,18 +41,18 @@ std::optional<std::string> bad_state(const core::JobRecord& job, const core::Att
   const bool current = &attempt == job.current();
   const std::string which = attempt_text(attempt.number);
   if (std::holds_alternative<core::AttemptBroke>(body)) {
-    if (!current || attempt.state != core::AttemptState::Live ||
+    if (!current || !core::next_state(attempt.state, core::AttemptStep::Broke) ||
         !next_phase(job.phase, core::JobStep::Broke))
       return which + " broke, but it was not the live one";
   }
   if (const auto* ended = std::get_if<core::AttemptEnded>(&body)) {
-    if (!current || attempt.state != core::AttemptState::Stopping)
+    if (!current || !core::next_state(attempt.state, core::AttemptStep::TornDown))
       return which + " ended, but it was not being stopped";
     if (!ended->job_ends && !next_phase(job.phase, core::JobStep::TornDown))
       return which + " ended while " + std::string(to_string(job.phase));
   }
   if (std::holds_alternative<core::AttemptCompleted>(body)) {
-    if (!current || attempt.state != core::AttemptState::Live)
+    if (!current || !core::next_state(attempt.state, core::AttemptStep::AllDone))
       return which + " completed, but it was not the live one";
     if (!next_phase(job.phase, core::JobStep::Finished))
       return which + " completed while " + std::string(to_string(job.phase));

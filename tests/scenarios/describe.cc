@@ -80,7 +80,7 @@ class Describer {
     return head(event) + fmt::format("first step {}, seen on {}", event.step, event.node.str());
   }
   std::string operator()(const core::NodeClockSkewed& event) const {
-    return head(event) + fmt::format("the clock of {} is {} s ahead", event.node.str(),
+    return head(event) + fmt::format("the clock of {} is {:+} s off", event.node.str(),
                                      event.ahead / std::chrono::seconds(1));
   }
   std::string operator()(const core::ScriptLaunched& event) const {

@@ -43,14 +43,13 @@ constexpr std::optional<AttemptState> next_state(AttemptState from, AttemptStep 
   return std::nullopt;
 }
 
-// Nothing leaves a state that is over, and a step always leads to the same state.
+// Nothing leaves a state that is over, and a state has one move for a step.
 static_assert(std::ranges::none_of(kAttemptMoves,
                                    [](const AttemptMove& move) { return is_over(move.from); }));
 static_assert(std::ranges::all_of(kAttemptMoves, [](const AttemptMove& move) {
-  return std::ranges::all_of(kAttemptMoves, [&](const AttemptMove& other) {
-    return other.on != move.on || (other.from == move.from && other.to == move.to) ||
-           other.from != move.from;
-  });
+  return std::ranges::count_if(kAttemptMoves, [&](const AttemptMove& other) {
+           return other.from == move.from && other.on == move.on;
+         }) == 1;
 }));
 
 }  // namespace muster::core

@@ -113,9 +113,10 @@ struct AttemptPlaced {
   std::vector<SavedBefore> saved = {};  // by earlier jobs, for what a node's script may load
 };
 // --- what agents report (muster.v1.Fact; fact.h converts) ----------------------------------------
-// `node_time` is by the node's own clock, which nobody has corrected. `controller_time` is the same
-// moment by the controller's clock: the arrival minus the fact's age. `instance` is the state
-// directory of the agent that reported it; empty: the controller concluded it.
+// `node_time` is by the node's own wall clock. `controller_time` is the same moment by the
+// controller's: the arrival minus the fact's age. `instance` is the state directory of the agent
+// that reported it. If the controller concluded the fact itself, both times are its own, and
+// `instance` is empty.
 struct NodeStarted {
   JobId job;
   AttemptNo attempt;
@@ -187,7 +188,7 @@ struct NodeSwept {
   NodeName node;
   std::string reason;
   WallTime node_time;
-  // The log of each rank will be complete. Otherwise LogsCollected comes in the same batch.
+  // The agent will send the log of each rank. False also if the controller concluded the sweep.
   bool logs_follow = false;
   WallTime controller_time{};
   InstanceId instance = {};

@@ -5,6 +5,7 @@
 // again, so a new kind of fact needs no record of its own.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <string>
 #include <variant>
@@ -18,8 +19,13 @@ namespace muster::core {
 using FactBody = std::variant<NodeStarted, NodeStartFailed, RankExited, NodeSwept, FirstStep,
                               AuxiliaryExited, ScriptLaunched, NodeClockSkewed>;
 
+template <class Event, class Kinds>
+inline constexpr bool kIsOneOf = false;
+template <class Event, class... Kinds>
+inline constexpr bool kIsOneOf<Event, std::variant<Kinds...>> = (std::same_as<Event, Kinds> || ...);
 template <class Event>
-concept FactKind = requires(const FactBody& body) { std::get<Event>(body); };
+concept FactKind = kIsOneOf<Event, FactBody>;
+static_assert(FactKind<RankExited> && !FactKind<JobSubmitted>);
 
 // Who reported a fact, and when it happened by the controller's clock.
 struct FactSource {

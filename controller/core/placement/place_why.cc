@@ -174,10 +174,13 @@ std::optional<PlaceResult> backs_off(const Placing& placing) {
   const std::optional<BootTime> end =
       backoff_end(placing.job, placing.presence, placing.now, placing.limits);
   if (!end) return std::nullopt;
-  return PlaceResult{.why = fmt::format("for another {} before attempt {} (recovery.backoff)",
-                                        age_text(*end - placing.now.boot),
-                                        next_attempt(placing.job, placing.presence).value),
+  return PlaceResult{.why = backoff_text(placing.job, placing.presence, placing.now, *end),
                      .retry_at = end};
+}
+
+std::string backoff_text(const JobRecord& job, const Presence& presence, Now now, BootTime end) {
+  return fmt::format("for another {} before attempt {} (recovery.backoff)",
+                     age_text(end - now.boot), next_attempt(job, presence).value);
 }
 
 }  // namespace muster::core

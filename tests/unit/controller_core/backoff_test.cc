@@ -101,6 +101,27 @@ TEST(Backoff, IsThePlainValueAgainAfterProgress) {
   world.fails_and_waits(seconds(40), 4);
 }
 
+// A fault of what all of them use: they must not hide one another, nor a job that could start.
+TEST(Backoff, ManyThatWaitAreNoQueue) {
+  Waiting world(seconds(40));
+  world.fails();
+  for (int count = 2; count <= 6; ++count) {
+    const std::string id = "j" + std::to_string(count);
+    v1::JobSpec train = SmallWorld::spec("train" + std::to_string(count), 1, 1);
+    train.mutable_recovery()->mutable_backoff()->set_seconds(40);
+    world.submit(id, train);
+    world.started(id, 1, "n0");
+    world.exited(id, 1, "n0", 0, -1, 9);
+    world.swept(id, 1, "n0");
+    ASSERT_EQ(world.job(id).phase, JobPhase::Queued);
+  }
+  std::vector<JobId> ids;
+  for (int count = 1; count <= 6; ++count) ids.emplace_back("j" + std::to_string(count));
+  const auto why = queue_why(world.ledger, world.presence, ids, world.now, world.limits);
+  for (const JobId& id : ids)
+    EXPECT_EQ(why.at(id), "for another 40s before attempt 2 (recovery.backoff)");
+}
+
 TEST(Backoff, ACancelDoesNotWait) {
   Waiting world(seconds(40));
   world.fails();

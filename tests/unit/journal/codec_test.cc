@@ -177,6 +177,8 @@ TEST(Codec, TypeNumbersAreForEver) {
       {35, "agent_fact"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
+  for (const std::uint32_t gone : {16U, 17U, 18U, 19U, 20U, 31U, 34U})
+    EXPECT_EQ(kind_name(gone), "") << "reserved";
   EXPECT_EQ(kind_name(36), "");
 }
 
