@@ -9,7 +9,8 @@
              every such header is known to be self-contained
   engines    outside an engine's folder and the table nobody compares engines' names: what differs is a field of Engine, so that an engine is one
              folder and one row
-  columns    C++ and proto fit the width that .clang-format has; raw strings and what stands between `clang-format off` and `on` may be wider
+  columns    C++ and proto fit the width that .clang-format has; raw strings and what stands between `clang-format off` and `on` may be wider;
+             prose of .md fits 120, tables and examples may be wider
   words      unfinished work does not land
   glossary   docs/glossary.md has one word for one thing: its rivals stand nowhere, and vague verbs are in no identifier and no field name
   paths      nothing holds a path of the machine it was written on
@@ -310,6 +311,16 @@ for path in SOURCES + [p for p in FILES if p.suffix == ".proto"]:
                 "columns",
                 f"{len(line)} columns, {WIDTH} are allowed (clang-format-19 -i; prose in comments by hand)",
             )
+
+PROSE_WIDTH = 120
+for path in FILES:
+    if path.suffix != ".md":
+        continue
+    fenced = False
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        fenced ^= line.lstrip().startswith("```")
+        if len(line) > PROSE_WIDTH and not fenced and not line.lstrip().startswith("|") and not line.startswith("    "):
+            problem(path, number, "columns", f"{len(line)} columns, {PROSE_WIDTH} are allowed in prose")
 
 # --- words and paths ------------------------------------------------------------------------------------------------
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented|unimplemented")

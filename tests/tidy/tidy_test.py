@@ -70,6 +70,12 @@ class Tidy(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
         self.assertIn("nothing compiles it", found[0])
 
+    def test_prose_fits_and_tables_may_be_wider(self):
+        wide = "word " * 30
+        self.write("docs/a.md", f"# A\n\n| {wide} |\n\n    {wide}\n\n```\n{wide}\n```\n\n- {wide}\n")
+        found = self.problems()
+        self.assertEqual([line.split(": ")[:2] for line in found], [["docs/a.md:11", "columns"]])
+
     def test_words_of_the_glossary(self):
         self.write(
             "docs/page.md", "Every node sends its pul" + "ses.\n"
