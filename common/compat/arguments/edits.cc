@@ -100,7 +100,7 @@ bool read_edit(const Json& from, ArgumentEdit& to) {
 std::string json_of(const ArgumentEdits& edits) {
   Json all = Json::object();
   for (const ArgumentEdit& edit : edits) all["edits"].push_back(json_of(edit));
-  // A path may have any bytes; what is no UTF-8 is replaced.
+  // The texts of a spec are UTF-8. Anything else is replaced, so that no exception leaves.
   return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
