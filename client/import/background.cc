@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "common/compat/launcher/launch_draft.h"
+#include "client/import/launch_draft.h"
 
 namespace muster::import {
 namespace {
@@ -126,6 +126,14 @@ void take_interpreter(std::vector<std::string>& words, launcher::Draft& draft) {
   draft.args.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
 }
 
+// Of ranks without an engine's own variable, torchrun could be the launcher.
+const engine::Engine& engine_of_rank(const Captured& rank, const std::vector<std::string>& args) {
+  for (const engine::Engine& engine : engine::engine_table())
+    for (const std::string_view variable : engine.signs.rank_variables)
+      if (!value_of(rank.env, variable).empty()) return engine;
+  return engine_of(launcher::Launcher::Torchrun, args);
+}
+
 void put_resources(const std::vector<const Captured*>& ranks, launcher::Draft& draft) {
   const auto count = static_cast<std::uint32_t>(ranks.size());
   draft.devices = count;
@@ -169,15 +177,14 @@ Result<launcher::Draft> draft_of_ranks(const std::vector<Captured>& calls, const
   if (!words) return fail(std::move(words.error()));
   launcher::Draft draft;
   const Captured& first = *ranks.front();
-  const bool msrun = !value_of(first.env, "MS_ROLE").empty();
-  const bool mindspore = msrun || !value_of(first.env, "RANK_ID").empty();
   take_interpreter(*words, draft);
-  draft.engine = mindspore ? "mindformers" : launcher::torch_engine(draft.args);
-  if (msrun) draft.launcher = "msrun";
+  const engine::Engine& engine = engine_of_rank(first, draft.args);
+  draft.engine = engine.name;
+  if (!value_of(first.env, "MS_ROLE").empty()) draft.launcher = "msrun";
   draft.code = code_of(ranks, draft.script, is_file);
-  if (mindspore) launcher::take_mindformers_options(draft);
+  take_options(engine, draft);
   // Otherwise each rank has a directory of its own, as the engine defines it.
-  if (mindspore && !apart(ranks)) draft.cwd = launcher::literal(first.directory);
+  if (engine.signs.rank_cwd && !apart(ranks)) draft.cwd = launcher::literal(first.directory);
   put_resources(ranks, draft);
   return draft;
 }

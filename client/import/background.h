@@ -1,8 +1,8 @@
 // Makes a draft of a spec from the ranks that a script started in the background, so that muster
 // starts these ranks itself. Pure, except for `is_file`.
 //
-// Such ranks have RANK_ID, RANK or MS_ROLE in their environment; run_distribute.sh of MindFormers
-// starts ranks like this.
+// Such ranks have RANK, or a variable of their engine (launch_signs.h in common/engine/model), in
+// their environment; run_distribute.sh of MindFormers starts ranks like this.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,9 @@
 #include "client/import/captured.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+
+#include "common/engine/model/engine.h"
 
 namespace muster::import {
 namespace {
@@ -77,10 +78,13 @@ Variables variables_of(const std::vector<std::string>& environment) {
 }
 
 bool is_rank(const Variables& env, const Variables& before) {
-  return std::ranges::any_of(
-      std::array<std::string_view, 3>{"RANK_ID", "RANK", "MS_ROLE"}, [&](std::string_view name) {
-        return !value_of(env, name).empty() && value_of(env, name) != value_of(before, name);
-      });
+  const auto is_new = [&](std::string_view name) {
+    return !value_of(env, name).empty() && value_of(env, name) != value_of(before, name);
+  };
+  return is_new("RANK") ||
+         std::ranges::any_of(engine::engine_table(), [&](const engine::Engine& engine) {
+           return std::ranges::any_of(engine.signs.rank_variables, is_new);
+         });
 }
 
 }  // namespace muster::import

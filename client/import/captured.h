@@ -31,8 +31,8 @@ Result<Captured> from_bytes(std::string_view bytes);
 // Each text is NAME=VALUE.
 Variables variables_of(const std::vector<std::string>& environment);
 
-// True for a rank that the script starts itself: its environment has RANK_ID, RANK or MS_ROLE, and
-// the script has set that.
+// True for a rank that the script starts itself: its environment has RANK, or a variable of an
+// engine's ranks (RANK_ID, MS_ROLE), and the script has set that.
 bool is_rank(const Variables& env, const Variables& before);
 
 }  // namespace muster::import

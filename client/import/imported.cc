@@ -9,10 +9,12 @@
 #include <optional>
 
 #include "client/import/exported.h"
+#include "client/import/launch_draft.h"
 #include "common/base/utf8.h"
 #include "common/compat/launcher/bare_launch.h"
 #include "common/compat/launcher/computed.h"
-#include "common/compat/launcher/launch_draft.h"
+#include "common/compat/launcher/launch.h"
+#include "common/engine/model/engine.h"
 
 namespace muster::import {
 namespace {
@@ -146,14 +148,15 @@ Result<Imported> of_launch(const Observed& observed, const Captured& call) {
   auto launch = launcher::read_launch(call.words, call.directory);
   if (!launch) return fail(std::move(launch.error()));
   if (launch->interpreter.empty()) launch->interpreter = observed.python;
-  Imported out{.draft = launcher::draft_of(*launch, launcher::Texts::Literal), .notes = {}};
+  Imported out{.draft = draft_of(*launch, Texts::Literal), .notes = {}};
   if (!out.draft.rank_table.empty() && !out.draft.rank_table.starts_with('/'))
     out.draft.rank_table = call.directory + "/" + out.draft.rank_table;
   put_resources(*launch, out);
   out.draft.remarks["launch"] = {"launched: " + shown(call.words)};
   if (const std::string given = launcher::options_given(launch->wanted); !given.empty())
     out.draft.remarks["launch"].push_back(given);
-  if (out.draft.engine == "megatron" || out.draft.engine == "mindspeed-mm")
+  if (const engine::Engine* engine = engine::find_engine(out.draft.engine);
+      engine != nullptr && engine->signs.by_arguments != nullptr)
     out.draft.remarks["engine"] = {"by the arguments of what is launched"};
   std::optional<launcher::MoreThanLaunch> more;
   if (!launcher::is_launch(observed.command)) {
@@ -180,7 +183,8 @@ Result<Imported> of_ranks(const Observed& observed, const std::vector<Captured>&
   out.draft.remarks["launch"] = {
       fmt::format("the script started its ranks itself: {}", shown(ranks.front().words)),
       "muster starts them, without the script"};
-  if (out.draft.engine == "mindformers" && out.draft.launcher.empty())
+  if (const engine::Engine* engine = engine::find_engine(out.draft.engine);
+      engine != nullptr && engine->by_table != nullptr && out.draft.launcher.empty())
     out.draft.remarks["launch"].emplace_back(
         "the rank table is muster's; resources.rank_table takes one of your own");
   // A variable that differs between ranks belongs to each rank alone.

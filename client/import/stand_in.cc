@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "client/import/captured.h"
-#include "common/compat/launcher/launch_draft.h"
+#include "common/compat/launcher/launch.h"
 #include "common/io/file.h"
 #include "common/process/spawn.h"
 #include "common/process/tool.h"

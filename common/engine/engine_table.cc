@@ -58,7 +58,8 @@ std::span<const Engine> engine_table() {
        .cut_again = mindformers_cut_again,
        .make_whole = mindformers_make_whole,
        .is_whole = mindformers_is_whole,
-       .put_script = put_mindformers_script},
+       .put_script = put_mindformers_script,
+       .signs = mindformers_signs()},
       {.name = "megatron",
        .summary = "Megatron-LM, MindSpeed included: torchrun's worker variables, --save and --load "
                   "an attempt",
@@ -82,7 +83,8 @@ std::span<const Engine> engine_table() {
        .put_profile = put_megatron_profile,
        .check_profile = check_megatron_profile,
        .check_size = check_megatron_size,
-       .is_whole = megatron_is_whole},
+       .is_whole = megatron_is_whole,
+       .signs = megatron_signs()},
       // Its FSDP2 back end writes what Megatron's torch_dcp writes, and one more directory, which
       // the layout knows.
       {.name = "mindspeed-mm",
@@ -106,7 +108,8 @@ std::span<const Engine> engine_table() {
        .check_profile = check_mindspeed_mm_profile,
        .profile_patch = mindspeed_mm_profile_patch,
        .check_size = check_megatron_size,
-       .is_whole = megatron_is_whole},
+       .is_whole = megatron_is_whole,
+       .signs = mindspeed_mm_signs()},
       // A program of one's own often saves as Megatron-LM does: these files are found.
       {.name = "torch",
        .summary = "PyTorch training: torchrun's worker variables for every rank, Megatron-LM's "
@@ -119,7 +122,8 @@ std::span<const Engine> engine_table() {
        .hccl = true,
        .torch_workers = true,
        .launch = launch_torch,
-       .check = check_torch},
+       .check = check_torch,
+       .signs = torch_signs()},
       {.name = "deepspeed",
        .summary = "DeepSpeed: torchrun's worker variables, and what DeepSpeed's launcher gives in "
                   "addition to them; its own checkpoints and log lines",

@@ -7,8 +7,8 @@
   banned     calls that have a better replacement here, named in the message
   headers    #pragma once, an opening comment that says what the header owns, and NAME.cc includes its NAME.h before anything else: so
              every such header is known to be self-contained
-  engines    outside an engine's folder and the table nobody compares engines' names: what differs is a field of Engine, so that an engine is one
-             folder and one row
+  engines    outside an engine's folder and the table nobody compares engines' names or asks is_NAME(): what differs is a field of Engine, so that
+             an engine is one folder and one row
   columns    C++ and proto fit the width that .clang-format has; raw strings and what stands between `clang-format off` and `on` may be wider;
              prose of .md fits 120, tables and examples may be wider
   words      unfinished work does not land
@@ -271,13 +271,12 @@ for path in SOURCES:
 
 # --- engines ---------------------------------------------------------------------------------------------------------
 ENGINES = ("mindformers", "megatron", "mindspeed-mm", "torch", "deepspeed", "command")
-NAME = re.compile('"(?:' + "|".join(ENGINES) + ')"')
-# The table; people's words for engines; how a launcher's command or a script's ranks show which engine it is.
-NAMED_IN = (
+NAME = re.compile(
+    '"(?:' + "|".join(ENGINES) + r')"|\bis_(?:' + "|".join(ENGINES).replace("-", "_") + r")(?=\()"
+)
+NAMED_IN = (  # the table; people's words for engines
     "common/engine/engine_table.cc",
     "common/spec/keys/key_table.cc",
-    "common/compat/launcher/",
-    "client/import/",
 )
 for path in PRODUCT:
     name = str(path.relative_to(ROOT))

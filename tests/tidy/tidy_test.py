@@ -70,9 +70,35 @@ class Tidy(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
         self.assertIn("nothing compiles it", found[0])
 
+    def test_engines_are_named_in_their_folders_and_the_table(self):
+        self.write(
+            "common/engine/CMakeLists.txt", "muster_library(muster_engine ROOMS model torch DEPS)\n"
+        )
+        self.write("client/import/CMakeLists.txt", "muster_library(muster_import DEPS)\n")
+        for name in (
+            "common/engine/torch/launch.cc",
+            "common/engine/engine_table.cc",
+            "common/engine/model/dirs.cc",
+            "client/import/draft.cc",
+        ):
+            self.write(
+                name, 'const char* kName = "torch";  // as "megatron"\nbool is_torchrun();\n'
+            )
+        self.write("client/import/asks.cc", "bool own = is_mindspeed_mm(name);\n")
+        self.assertEqual(
+            sorted(line.split(": ")[0] for line in self.problems()),
+            [
+                "client/import/asks.cc:1",
+                "client/import/draft.cc:1",
+                "common/engine/model/dirs.cc:1",
+            ],
+        )
+
     def test_prose_fits_and_tables_may_be_wider(self):
         wide = "word " * 30
-        self.write("docs/a.md", f"# A\n\n| {wide} |\n\n    {wide}\n\n```\n{wide}\n```\n\n- {wide}\n")
+        self.write(
+            "docs/a.md", f"# A\n\n| {wide} |\n\n    {wide}\n\n```\n{wide}\n```\n\n- {wide}\n"
+        )
         found = self.problems()
         self.assertEqual([line.split(": ")[:2] for line in found], [["docs/a.md:11", "columns"]])
 

@@ -8,9 +8,10 @@
 #include <filesystem>
 #include <system_error>
 
+#include "client/import/launch_draft.h"
 #include "client/render/style.h"
 #include "common/base/utf8.h"
-#include "common/compat/launcher/launch_draft.h"
+#include "common/compat/launcher/launch.h"
 #include "common/text/words.h"
 
 namespace muster::client {
@@ -122,7 +123,7 @@ Result<spec::Parsed> load_job(const Context& context, const SpecOptions& options
     return wrong(fmt::format("the job is in '{}' already; leave one of the two out", options.file));
   auto launch = read_here(*context.command);
   if (!launch) return fail(std::move(launch.error()));
-  launcher::Draft draft = launcher::draft_of(*launch, launcher::Texts::Templates);
+  launcher::Draft draft = import::draft_of(*launch, import::Texts::Templates);
   draft.name = launcher::job_name(launch->wanted.program.front());
   auto spec = read_spec(launcher::to_yaml(draft), launch->directory, "", options);
   if (spec) tell(context, *launch, spec->spec);

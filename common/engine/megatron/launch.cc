@@ -200,6 +200,12 @@ void check_connections(const v1::JobSpec& spec, const CommandLine& command, Prob
   }
 }
 
+// Each of these options alone may be one of another program.
+bool has_megatron_arguments(std::span<const std::string> args) {
+  return has_option(args, "--micro-batch-size") &&
+         (has_option(args, "--train-iters") || has_option(args, "--train-samples"));
+}
+
 }  // namespace
 
 void launch_on_megatron(Launching& launching, const char* source) {
@@ -228,6 +234,10 @@ bool megatron_sets_save_dir(const v1::JobSpec& spec) {
 bool megatron_loads_start(const v1::JobSpec& spec) {
   if (spec.launch().per() == v1::LAUNCH_PER_NODE) return spec.launch().intercept();
   return megatron_sets_save_dir(spec) || has_option(spec_words(spec), "--load");
+}
+
+LaunchSigns megatron_signs() {
+  return {.launchers = torch_signs().launchers, .by_arguments = has_megatron_arguments};
 }
 
 void check_megatron(const v1::JobSpec& spec, Problems& problems) {

@@ -20,6 +20,7 @@ void check_megatron(const v1::JobSpec& spec, Problems& problems);
 ArgumentEdits intercepted_megatron(const LaunchRequest& request);
 bool megatron_sets_save_dir(const v1::JobSpec& spec);
 bool megatron_loads_start(const v1::JobSpec& spec);
+LaunchSigns megatron_signs();
 std::span<const LineHead> megatron_heads();
 std::unique_ptr<CheckpointLayout> megatron_layout(const LayoutOptions& options);
 void put_megatron_profile(Launching& launching);

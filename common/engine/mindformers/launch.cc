@@ -66,6 +66,10 @@ constexpr std::array<std::string_view, 6> kCloud = {
     "S3_ACCESS_KEY_ID", "S3_SECRET_ACCESS_KEY", "BATCH_GROUP_NAME",
 };
 
+constexpr std::array<std::string_view, 1> kLaunchers = {"msrun"};
+// The rank table's variable, and msrun's.
+constexpr std::array<std::string_view, 2> kRankVariables = {"RANK_ID", "MS_ROLE"};
+
 bool is_strategy(const v1::JobSpec& spec) {
   return spec.launch().mode() == v1::LAUNCH_MODE_STRATEGY;
 }
@@ -358,6 +362,14 @@ void check_launcher(const v1::JobSpec& spec, Problems& problems) {
 
 std::span<const std::string_view> mindformers_identity() { return kIdentity; }
 std::span<const std::string_view> mindformers_cloud() { return kCloud; }
+
+LaunchSigns mindformers_signs() {
+  return {.launchers = kLaunchers,
+          .rank_variables = kRankVariables,
+          .config_option = "--config",
+          .mode_option = "--run_mode",
+          .rank_cwd = true};
+}
 
 void launch_mindformers(Launching& launching) {
   const LaunchRequest& request = launching.request;

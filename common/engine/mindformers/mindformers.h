@@ -19,6 +19,7 @@ void launch_mindformers(Launching& launching);
 void check_mindformers(const v1::JobSpec& spec, Problems& problems);
 ArgumentEdits intercepted_mindformers(const LaunchRequest& request);
 void put_mindformers_script(const LaunchRequest& request, RankPlan& rank);
+LaunchSigns mindformers_signs();
 bool mindformers_sets_save_dir(const v1::JobSpec& spec);
 bool mindformers_loads_start(const v1::JobSpec& spec);
 bool mindformers_has_scheduler(const v1::JobSpec& spec);

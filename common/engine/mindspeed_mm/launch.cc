@@ -15,8 +15,20 @@
 #include "common/engine/mindspeed_mm/mindspeed_mm.h"
 #include "common/engine/model/arguments.h"
 #include "common/engine/model/rows.h"
+#include "common/engine/torch/torch.h"
 
 namespace muster::engine {
+namespace {
+
+bool has_mindspeed_mm_arguments(std::span<const std::string> args) {
+  return has_option(args, "--mm-model") || has_option(args, "--mm-data");
+}
+
+}  // namespace
+
+LaunchSigns mindspeed_mm_signs() {
+  return {.launchers = torch_signs().launchers, .by_arguments = has_mindspeed_mm_arguments};
+}
 
 void launch_mindspeed_mm(Launching& launching) {
   launch_on_megatron(launching, "engine mindspeed-mm");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "common/text/options.h"
@@ -47,6 +48,11 @@ std::optional<Option> find_option(const CommandLine& command, std::string_view n
 
 bool has_option(const CommandLine& command, std::string_view name) {
   return find_option(command, name).has_value();
+}
+
+bool has_option(std::span<const std::string> args, std::string_view name) {
+  return std::ranges::any_of(args,
+                             [name](std::string_view word) { return option_name(word) == name; });
 }
 
 bool set_option(CommandLine& command, std::string_view name, std::string_view value,

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +29,7 @@ struct Option {
 // The last option of this name: argparse uses the last one.
 std::optional<Option> find_option(const CommandLine& command, std::string_view name);
 bool has_option(const CommandLine& command, std::string_view name);
+bool has_option(std::span<const std::string> args, std::string_view name);
 
 // Gives every `name` that has a value the new value. False: no `name` has a value.
 bool set_option(CommandLine& command, std::string_view name, std::string_view value,

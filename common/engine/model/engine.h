@@ -19,6 +19,7 @@
 
 #include "common/base/error.h"
 #include "common/compat/arguments/edits.h"
+#include "common/engine/model/launch_signs.h"
 #include "common/engine/model/placement.h"
 #include "muster/v1/agent_service.pb.h"
 #include "muster/v1/spec.pb.h"
@@ -237,6 +238,8 @@ struct Engine {
   Result<bool> (*is_whole)(const v1::JobSpec&, const SavedCheckpoint&) = nullptr;
   // What a node's script of this engine needs beyond the variables that all have.
   void (*put_script)(const LaunchRequest&, RankPlan&) = nullptr;
+  // --- a launch without muster that becomes a spec: launch_signs.h
+  LaunchSigns signs = {};
 };
 std::span<const Engine> engine_table();
 const Engine* find_engine(std::string_view name);

@@ -35,9 +35,12 @@ constexpr std::array<std::string_view, 16> kIdentity = {
     "TORCH_NPU_ELASTIC_USE_AGENT_STORE",
 };
 
+constexpr std::array<std::string_view, 2> kLaunchers = {"torchrun", "torch.distributed.launch"};
+
 }  // namespace
 
 std::span<const std::string_view> torch_identity() { return kIdentity; }
+LaunchSigns torch_signs() { return {.launchers = kLaunchers}; }
 
 void put_torchrun(Launching& launching, const char* source) {
   const LaunchRequest& request = launching.request;

@@ -238,6 +238,34 @@ TEST(Imported, RanksOfTorchAndOfAScheduler) {
     EXPECT_THAT(yaml(cluster), HasSubstr(part));
 }
 
+// A rank's own variable counts first, then the arguments.
+TEST(Imported, RanksOfMegatronUnlessTheyHaveARankTable) {
+  const std::vector<std::string> words = {"python3", "train.py",      "--micro-batch-size",
+                                          "1",       "--train-iters", "9"};
+  const Variables torch = {{"RANK", "0"}, {"WORLD_SIZE", "1"}};
+  Variables table = torch;
+  table["RANK_ID"] = "0";
+  const auto of = [&](const Variables& env) {
+    return yaml(import_observed(observed({"bash", "run.sh"}, "x\n", {call(words, env)}), nowhere));
+  };
+  EXPECT_THAT(of(torch), HasSubstr("engine: megatron\n"));
+  EXPECT_THAT(of(torch), Not(HasSubstr("cwd:")));
+  EXPECT_THAT(of(torch), Not(HasSubstr("rank table")));
+  EXPECT_THAT(of(table), HasSubstr("engine: mindformers\n"));
+  EXPECT_THAT(of(table), HasSubstr("  cwd: /data/code\n"));
+  EXPECT_THAT(of(table), HasSubstr("# the rank table is muster's"));
+}
+
+TEST(Imported, AnEngineByItsArgumentsIsRemarkedOn) {
+  const auto of = [](std::vector<std::string> words) {
+    return yaml(import_observed(observed(words, "", {call(words)}), nowhere));
+  };
+  EXPECT_THAT(of({"torchrun", "x.py", "--mm-model", "m.json"}),
+              HasSubstr("# by the arguments of what is launched\nengine: mindspeed-mm\n"));
+  EXPECT_THAT(of({"torchrun", "x.py"}), Not(HasSubstr("by the arguments")));
+  EXPECT_THAT(of({"msrun", "x.py"}), Not(HasSubstr("by the arguments")));
+}
+
 TEST(Imported, WhatOneJobCannotBeIsReported) {
   const auto problem_text = [](const Observed& seen) {
     const auto imported = import_observed(seen, nowhere);
