@@ -163,7 +163,7 @@ class Agent {
   bool on_refused(const Error& error, bool other_cluster);
   void heartbeat();
   void heartbeat_soon();
-  void epoch_stored(Epoch epoch);
+  void identity_stored(const Identity& identity);
   void obey();
   void store_identity(bool now);
   void probe_disk();

@@ -143,8 +143,8 @@ void Agent::on_orders(v1::Orders orders) {
   if (taken.obey) obey();
 }
 
-void Agent::epoch_stored(Epoch epoch) {
-  if (!stopped_ && controller_.stored(epoch, host_->seen())) obey();
+void Agent::identity_stored(const Identity& identity) {
+  if (!stopped_ && controller_.stored(identity, host_->seen())) obey();
 }
 
 void Agent::obey() {
@@ -165,9 +165,9 @@ void Agent::on_fact_ack(const v1::FactAck& ack) {
   if (controller_.take(ack)) store_identity(false);
 }
 
-// An epoch is stored at once, before its orders are obeyed. An acknowledged index is stored later.
-// If a crash loses a part of it, the check against an old journal only becomes one second less
-// exact.
+// A lineage or an epoch is stored at once, before its orders are obeyed. An acknowledged index is
+// stored later. If a crash loses a part of it, the check against an old journal only becomes one
+// second less exact.
 void Agent::store_identity(bool now) {
   if (now) {
     identity_dirty_ = false;
@@ -175,8 +175,7 @@ void Agent::store_identity(bool now) {
     disk_.post("store identity", [this, state = state_, identity = controller_.identity()] {
       if (auto stored = state->store(identity); !stored)
         log::warn(stored.error().message + "; trying again with the next change");
-      loop_.post("identity stored",
-                 [this, epoch = identity.highest_epoch] { epoch_stored(epoch); });
+      loop_.post("identity stored", [this, identity] { identity_stored(identity); });
     });
     return;
   }

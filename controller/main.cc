@@ -53,10 +53,11 @@ int give_up(const Error& error) {
 
 // The mark is durable. Without it, the controller would give orders after a restart until the agent
 // that knows better connects, and its own rows would soon hide the problem.
-void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& error) {
+void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& error,
+                 std::uint64_t generation) {
   log::error(core::pause_text(error.message));
-  shell.with_journal("behind", [&journal, why = error.message](journal::Journal&) {
-    if (auto marked = journal.mark_behind(why); !marked)
+  shell.with_journal("behind", [&journal, why = error.message, generation](journal::Journal&) {
+    if (auto marked = journal.mark_behind(why, generation); !marked)
       log::error(marked.error().message + "; the next start will not know it");
   });
 }
@@ -132,10 +133,8 @@ int run(const Config& config) {
   Shell::Options options;
   options.version = version();
   options.new_cluster = ClusterId(random_hex(random));
-  options.epochs_lost = [&]() -> std::optional<std::uint64_t> {
-    return (*journal)->lost().value_or(core::rows_unknown(
-        (*journal)->unknown_losses(), static_cast<std::uint64_t>(::time(nullptr))));
-  };
+  options.lost = [&] { return (*journal)->lost(); };
+  options.lineage_id = random_hex(random);
   options.paused = [&] {
     return (*journal)->behind().empty() ? std::string() : core::pause_text((*journal)->behind());
   };
@@ -178,7 +177,10 @@ int run(const Config& config) {
           {.version = std::string(version()),
            .heartbeat_interval = config.heartbeat_interval,
            .cluster_out = cluster_out,
-           .on_behind = [&](const Error& error) { mark_behind(shell, **journal, error); }},
+           .on_behind =
+               [&](const Error& error, std::uint64_t generation) {
+                 mark_behind(shell, **journal, error, generation);
+               }},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
   Edge edge{.shell = shell,
             .logs = **store,

@@ -3,18 +3,62 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
+
+#include "common/proto/proto_lineage.h"
 
 namespace muster::agent {
 namespace {
 
 constexpr std::size_t kHeartbeatsRemembered = 256;
+constexpr std::size_t kLineageIdBytesMost = 64;
+
+// Whether `a` is of an older controller than `b`. Both are of this agent, which has accepted one
+// lineage of each generation at most.
+bool older(const Identity& a, const Identity& b) {
+  return std::tie(a.lineage.generation, a.highest_epoch) <
+         std::tie(b.lineage.generation, b.highest_epoch);
+}
+
+Result<void> check_lineage(const Lineage& lineage, const Lineage& seen) {
+  if (lineage.id.size() > kLineageIdBytesMost || (lineage.generation == 0) != lineage.id.empty()) {
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("the controller has a malformed lineage (generation {}, an id of {} "
+                            "bytes): it is no controller of muster; check its address",
+                            lineage.generation, lineage.id.size()));
+  }
+  if (lineage.generation < seen.generation) {
+    return fail(ErrorCode::Conflict,
+                fmt::format("the controller is of an older journal (lineage generation {}, this "
+                            "agent has seen generation {}): it is an old controller, or one with "
+                            "an old copy of its journal; stop it",
+                            lineage.generation, seen.generation));
+  }
+  if (lineage.generation == seen.generation && lineage.id != seen.id) {
+    return fail(ErrorCode::Conflict,
+                fmt::format("the controller is of another journal (lineage '{}' of generation {}, "
+                            "this agent has seen '{}'): two controllers went on from copies of one "
+                            "journal; stop the wrong one",
+                            lineage.id, lineage.generation, seen.id));
+  }
+  return {};
+}
+
+// Why the agent ignores orders of this lineage.
+std::string ignored_lineage(const Lineage& lineage, const Lineage& seen) {
+  if (lineage.generation == seen.generation)
+    return fmt::format("ignoring orders of another lineage of generation {}", seen.generation);
+  return fmt::format("ignoring orders of lineage generation {}: this agent has seen generation {}",
+                     lineage.generation, seen.generation);
+}
 
 }  // namespace
 
 void ControllerLink::fill(v1::Hello& hello) const {
   hello.set_cluster_id(identity_.cluster.str());
   hello.set_instance(identity_.instance.str());
+  *hello.mutable_lineage() = to_proto(identity_.lineage);
   hello.set_highest_epoch(identity_.highest_epoch.value);
   hello.set_acked_index(identity_.acked.value);
 }
@@ -29,7 +73,11 @@ Result<bool> ControllerLink::welcome(const v1::Welcome& welcome,
                             "'{}'; give the agent another state directory (--state-dir) to move it",
                             cluster.str(), identity_.cluster.str()));
   }
-  if (epoch < identity_.highest_epoch) {
+  const Lineage lineage = to_lineage(welcome.lineage());
+  if (auto checked = check_lineage(lineage, identity_.lineage); !checked)
+    return fail(std::move(checked).error());
+  const bool newer = lineage.generation > identity_.lineage.generation;
+  if (!newer && epoch < identity_.highest_epoch) {
     return fail(ErrorCode::Conflict,
                 fmt::format("the controller is at epoch {}, this agent has seen epoch {}: it is an "
                             "old controller, or one with an old copy of its journal; stop it",
@@ -39,11 +87,17 @@ Result<bool> ControllerLink::welcome(const v1::Welcome& welcome,
   if (identity_.cluster != cluster) {
     Identity joined = identity_;
     joined.cluster = cluster;
+    joined.lineage = lineage;
     joined.highest_epoch = epoch;
     if (auto stored = join(joined); !stored)
       return fail(std::move(stored).error().in("joining cluster '" + cluster.str() + "'"));
     identity_ = joined;
-    stored_epoch_ = epoch;
+    stored_ = joined;
+  } else if (newer) {
+    identity_.lineage = lineage;
+    identity_.highest_epoch = epoch;
+    identity_.acked = {};
+    store = true;
   } else {
     store = see_epoch(epoch);
   }
@@ -69,6 +123,8 @@ ControllerLink::Taken ControllerLink::take(v1::Orders orders,
   if (orders.cluster_id() != identity_.cluster.str()) {
     why = fmt::format("ignoring orders of another cluster '{}': this agent belongs to '{}'",
                       orders.cluster_id(), identity_.cluster.str());
+  } else if (const Lineage lineage = to_lineage(orders.lineage()); lineage != identity_.lineage) {
+    why = ignored_lineage(lineage, identity_.lineage);
   } else if (Epoch(orders.epoch()) < identity_.highest_epoch) {
     why = fmt::format("ignoring orders of epoch {}: a controller of epoch {} has been seen",
                       orders.epoch(), identity_.highest_epoch.value);
@@ -79,7 +135,7 @@ ControllerLink::Taken ControllerLink::take(v1::Orders orders,
   }
   Taken taken;
   taken.store = see_epoch(Epoch(orders.epoch()));
-  if (stored_epoch_ < identity_.highest_epoch) {
+  if (older(stored_, identity_)) {
     waiting_orders_ =
         merged(std::exchange(waiting_orders_, {}).value_or(v1::Orders()), std::move(orders), seen);
   } else {
@@ -89,10 +145,10 @@ ControllerLink::Taken ControllerLink::take(v1::Orders orders,
   return taken;
 }
 
-bool ControllerLink::stored(Epoch epoch, const std::map<RunKey, RunSeen>& seen) {
-  if (epoch <= stored_epoch_) return false;
-  stored_epoch_ = epoch;
-  if (stored_epoch_ < identity_.highest_epoch || !waiting_orders_) return false;
+bool ControllerLink::stored(const Identity& identity, const std::map<RunKey, RunSeen>& seen) {
+  if (!older(stored_, identity)) return false;
+  stored_ = identity;
+  if (older(stored_, identity_) || !waiting_orders_) return false;
   obey(*std::exchange(waiting_orders_, std::nullopt), seen);
   return true;
 }

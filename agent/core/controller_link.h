@@ -4,8 +4,11 @@
 // Rules:
 // - An agent belongs to one cluster. The cluster is durable before the first order is obeyed,
 //   because process tags contain it.
-// - An epoch is durable before its orders are obeyed. Until then they wait.
-// - Orders of another cluster or of an older epoch are ignored.
+// - Epochs and acknowledged indexes compare only within one lineage (common/base/lineage.h). A
+//   newer lineage replaces them, and its epoch may be lower. A controller of an older lineage is
+//   refused, and so is one of another lineage with the same generation.
+// - A lineage and an epoch are durable before their orders are obeyed. Until then the orders wait.
+// - Orders of another cluster, of another lineage or of an older epoch are ignored.
 // - Orders of one connection are merged, those that wait as well. All are dropped at a Welcome,
 //   because the controller sends again what still applies.
 // - A lease is renewed from the sending of the heartbeat that is acknowledged, never from the
@@ -28,8 +31,7 @@ namespace muster::agent {
 
 class ControllerLink {
  public:
-  explicit ControllerLink(Identity stored)
-      : identity_(std::move(stored)), stored_epoch_(identity_.highest_epoch) {}
+  explicit ControllerLink(Identity stored) : identity_(std::move(stored)), stored_(identity_) {}
 
   // May be ahead of the disk.
   [[nodiscard]] const Identity& identity() const { return identity_; }
@@ -37,7 +39,8 @@ class ControllerLink {
 
   // `join` must make the identity durable; it is called if the agent joins the cluster. True: store
   // identity() now, stored() must follow. An error means that this agent refuses the controller
-  // (NotAllowed: it belongs to another cluster), or that `join` failed.
+  // (NotAllowed: it belongs to another cluster; Conflict: it is of an older or another copy of the
+  // journal; InvalidArgument: no controller has such a lineage), or that `join` failed.
   Result<bool> welcome(const v1::Welcome& welcome,
                        const std::function<Result<void>(const Identity&)>& join);
   // The controller has refused this agent. True: it can never accept it. An agent that a controller
@@ -52,9 +55,9 @@ class ControllerLink {
     std::string ignored;  // why the orders are ignored; empty also if this was returned before
   };
   Taken take(v1::Orders orders, const std::map<RunKey, RunSeen>& seen);
-  // The identity with this epoch is on disk, or the disk has refused it: a stop must not wait for
-  // disk space. True: orders() has changed.
-  bool stored(Epoch epoch, const std::map<RunKey, RunSeen>& seen);
+  // This identity is on disk, or the disk has refused it: a stop must not wait for disk space.
+  // True: orders() has changed.
+  bool stored(const Identity& identity, const std::map<RunKey, RunSeen>& seen);
   // What this connection has ordered. Null: nothing yet.
   [[nodiscard]] const v1::Orders* orders() const { return orders_ ? &*orders_ : nullptr; }
   // The runs whose orders are of an unknown kind, each once for a connection.
@@ -83,7 +86,8 @@ class ControllerLink {
     std::uint64_t mark = 0, probe = 0;
   };
   Identity identity_;
-  Epoch stored_epoch_;  // on disk, or the disk refused it
+  // On disk, or the disk refused it. Its acknowledged index may be out of date.
+  Identity stored_;
   bool welcomed_once_ = false;
   std::optional<v1::Orders> orders_, waiting_orders_;
   std::string ignored_;           // the last reason

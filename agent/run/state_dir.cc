@@ -54,6 +54,8 @@ std::string encode(const Identity& identity) {
   record.set_version(kIdentityVersion);
   record.set_instance(identity.instance.str());
   record.set_cluster_id(identity.cluster.str());
+  record.set_lineage_generation(identity.lineage.generation);
+  record.set_lineage_id(identity.lineage.id);
   record.set_highest_epoch(identity.highest_epoch.value);
   record.set_acked_index(identity.acked.value);
   return io::encode_frame(record.SerializeAsString());
@@ -84,6 +86,7 @@ Result<Identity> read_identity(const rundir::AgentLayout& layout) {
   }
   return Identity{.instance = InstanceId(record.instance()),
                   .cluster = ClusterId(record.cluster_id()),
+                  .lineage = {.generation = record.lineage_generation(), .id = record.lineage_id()},
                   .highest_epoch = Epoch(record.highest_epoch()),
                   .acked = JournalIndex(record.acked_index())};
 }

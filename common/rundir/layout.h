@@ -4,8 +4,9 @@
 // No other code builds these paths.
 //
 //   <agent state directory>/                    mode 0700
-//     identity            node instance, cluster id, highest controller epoch, highest acknowledged
-//                         journal index (synced: must survive a power cut)
+//     identity            node instance, cluster id, newest lineage of the controller's journal,
+//                         and of it the highest epoch and the highest acknowledged journal index
+//                         (synced: must survive a power cut)
 //     devices             the devices that the agent announced last, for its next start (synced)
 //     lock                flock: one agent for each state directory
 //     write-test          agent: made and removed every few seconds, to check whether the disk

@@ -33,6 +33,12 @@ struct Sayer {
     return {"controller-started",
             fmt::format("controller {} started, epoch {}", e.version, e.epoch.value)};
   }
+  EventText operator()(const core::JournalEndLost& e) const {
+    return {"journal-end-lost",
+            fmt::format("the loss of the journal's end was accepted: generation {} of the journal "
+                        "begins; jobs go on with attempt numbers that are higher by {}",
+                        e.lineage.generation, e.attempts_skipped)};
+  }
   EventText operator()(const core::NodeRegistered& e) const {
     return {"node-registered",
             fmt::format("node '{}' registered with {}", e.node.str(),

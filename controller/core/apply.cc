@@ -33,14 +33,17 @@ class Folder {
   Folder(Ledger& ledger, JournalIndex index, WallTime at)
       : ledger_(ledger), indexes_(ledger.indexes), index_(index), at_(at) {}
 
-  // A start after an accepted loss also changes jobs. A replay never lacks these starts.
   void operator()(const ControllerStarted& event) {
-    if (const std::uint32_t lost = attempts_lost(ledger_.epoch, event.epoch); lost > 0) {
-      for (auto& [id, job] : ledger_.jobs) job.attempts_lost += lost;
-    }
     ledger_.epoch = event.epoch;
     ledger_.cluster = event.cluster;
     ledger_.version = event.version;
+  }
+
+  void operator()(const JournalEndLost& event) {
+    ledger_.lineage = event.lineage;
+    for (auto& [id, job] : ledger_.jobs) {
+      job.attempts_lost = std::min(job.attempts_lost + event.attempts_skipped, kAttemptReportedMax);
+    }
   }
 
   // Changes this node's record only: a replay may lack registrations between the first and the

@@ -183,9 +183,9 @@ std::string dump(const JobRecord& job) {
 }
 
 std::string dump(const Ledger& ledger) {
-  std::string out =
-      fmt::format("ledger cluster={} epoch={} version={} index={}\n", ledger.cluster.str(),
-                  ledger.epoch.value, ledger.version, ledger.index.value);
+  std::string out = fmt::format("ledger cluster={} lineage={}:{} epoch={} version={} index={}\n",
+                                ledger.cluster.str(), ledger.lineage.generation, ledger.lineage.id,
+                                ledger.epoch.value, ledger.version, ledger.index.value);
   for (const auto& [name, node] : ledger.nodes) {
     out +=
         fmt::format("node {} instance={} boot={} version={} dead={} registered={} inventory {}\n",

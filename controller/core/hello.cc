@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/proto/proto_lineage.h"
 #include "common/proto/proto_time.h"
 #include "controller/core/journal_end/lost_end.h"
 
@@ -53,6 +54,17 @@ std::string too_much(const v1::Inventory& inventory) {
   return {};
 }
 
+std::string text_of(const Lineage& lineage) {
+  return lineage.generation == 0
+             ? "generation 0 of its lineage"
+             : fmt::format("generation {} of its lineage ({})", lineage.generation, lineage.id);
+}
+
+// What an agent has seen, and what the journal has, as ends of sentences.
+struct Seen {
+  std::string agent, journal;
+};
+
 }  // namespace
 
 std::string pause_text(std::string_view behind) {
@@ -83,8 +95,9 @@ Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex lo
   }
   if (const std::string lacks = missing(hello); !lacks.empty())
     return refuse(ErrorCode::InvalidArgument, who + ": " + lacks);
-  for (const std::string* word : {&hello.instance(), &hello.boot_id(), &hello.version(),
-                                  &hello.incarnation(), &hello.cluster_id()}) {
+  for (const std::string* word :
+       {&hello.instance(), &hello.boot_id(), &hello.version(), &hello.incarnation(),
+        &hello.cluster_id(), &hello.lineage().id()}) {
     if (word->size() > kHelloWordMost)
       return refuse(ErrorCode::InvalidArgument,
                     fmt::format("{}: Hello with an id or version of {} bytes, at most {}", who,
@@ -117,20 +130,28 @@ Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex lo
                               "controller, or an old copy of its journal",
                               who, hello.highest_epoch(), ledger.epoch.value));
   }
-  const AgentReach reported{.epoch = Epoch(hello.highest_epoch()),
+  const AgentReach reported{.lineage = to_lineage(hello.lineage()),
+                            .epoch = Epoch(hello.highest_epoch()),
                             .acked = JournalIndex(hello.acked_index()),
                             .welcomed = welcomed};
-  const Reach reach{.epoch = ledger.epoch, .loaded = loaded, .last = last};
+  const Reach reach{
+      .lineage = ledger.lineage, .epoch = ledger.epoch, .loaded = loaded, .last = last};
   if (!hello.cluster_id().empty() && reaches_beyond(reported, reach)) {
-    const std::string says =
-        fmt::format("it reports that it has seen up to journal row {} and controller epoch {}",
-                    hello.acked_index(), hello.highest_epoch());
+    const Seen seen =
+        reported.lineage == reach.lineage
+            ? Seen{.agent = fmt::format("up to journal row {} and controller epoch {}",
+                                        reported.acked.value, reported.epoch.value),
+                   .journal = fmt::format("had no row behind {} when its epoch {} began",
+                                          loaded.value, ledger.epoch.value)}
+            : Seen{.agent = text_of(reported.lineage), .journal = "is " + text_of(reach.lineage)};
+    const std::string says = "it reports that it has seen " + seen.agent;
     if (!believable_reach(reported, reach)) {
-      return refuse(ErrorCode::Unsatisfiable,
-                    fmt::format("{}: {}, which no controller of this cluster, now at row {} and "
-                                "epoch {}, can have reached; its state directory is damaged: give "
-                                "the agent a new, empty one",
-                                who, says, last.value, ledger.epoch.value));
+      return refuse(
+          ErrorCode::Unsatisfiable,
+          fmt::format("{}: {}, which no controller of this cluster, now at generation {}, row {} "
+                      "and epoch {}, can have reached; its state directory is damaged: give the "
+                      "agent a new, empty one",
+                      who, says, ledger.lineage.generation, last.value, ledger.epoch.value));
     }
     // Otherwise one claim of an unknown agent would be enough, and every start of the controller
     // would be refused.
@@ -138,18 +159,17 @@ Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex lo
     if (known == ledger.nodes.end() || known->second.instance != InstanceId(hello.instance())) {
       return refuse(
           ErrorCode::Unsatisfiable,
-          fmt::format("{}: {}; this journal had no row behind {} when its epoch {} began, and "
+          fmt::format("{}: {}; this journal {}, and "
                       "knows no such agent (instance '{}'), whose word alone does not stop a "
                       "cluster; if the controller's directory is an older copy, put back the "
                       "newest one, or restart the controller once with --accept-loss; if not, give "
                       "the agent a new, empty state directory",
-                      who, says, loaded.value, ledger.epoch.value, hello.instance()));
+                      who, says, seen.journal, hello.instance()));
     }
     std::string behind = fmt::format(
-        "the controller's journal is older than what node '{}' has seen: that was up to journal "
-        "row {} and controller epoch {}, but this journal had no row behind {} when its epoch {} "
-        "began; its directory is an older copy, or another controller went on from it",
-        hello.node(), hello.acked_index(), hello.highest_epoch(), loaded.value, ledger.epoch.value);
+        "the controller's journal is older than what node '{}' has seen: that was {}, but this "
+        "journal {}; its directory is an older copy, or another controller went on from it",
+        hello.node(), seen.agent, seen.journal);
     Judged judged =
         refuse(ErrorCode::Unsatisfiable,
                who + ": " + behind +

@@ -21,7 +21,7 @@ inline constexpr int kPresentMost = 16'384;
 // connected agents.
 struct Judged {
   std::optional<Error> refusal;  // nothing: it is accepted
-  // not empty: the journal is older than it must be; the text explains how this Hello shows it
+  // Not empty: the journal is older than it must be; the text explains how this Hello shows it.
   std::string behind;
 };
 Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex loaded,

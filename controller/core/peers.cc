@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/proto/proto_lineage.h"
 #include "common/proto/proto_time.h"
 #include "controller/core/hello.h"
 #include "controller/core/model/event_fields.h"
@@ -34,6 +35,7 @@ v1::Orders standing_orders(const Ledger& ledger, const std::vector<Assignment>& 
   v1::Orders orders;
   orders.set_epoch(ledger.epoch.value);
   orders.set_cluster_id(ledger.cluster.str());
+  *orders.mutable_lineage() = to_proto(ledger.lineage);
   for (const Assignment& assignment : wanted) {
     if (assignment.want == Want::Run) continue;
     v1::Order& order = *orders.add_orders();
@@ -169,6 +171,7 @@ Peers::Admission Peers::registered(const Stream& stream, const std::optional<Err
   welcome.set_protocol(kProtocolMax);
   welcome.set_cluster_id(view.ledger.cluster.str());
   welcome.set_epoch(view.ledger.epoch.value);
+  *welcome.mutable_lineage() = to_proto(view.ledger.lineage);
   *welcome.mutable_heartbeat_interval() = to_proto(heartbeat_interval_);
   return {.refusal = {}, .welcome = std::move(welcome)};
 }
@@ -207,12 +210,14 @@ std::optional<Peers::Orders> Peers::orders(const NodeName& node, const View& vie
   std::vector<Assignment> wanted = desired(view.ledger, node);
   for (Assignment& one : wanted) {
     // The part was started, but the agent of this stream neither has it nor was ordered to run it.
-    // So its state directory is another agent's, or an older one. The part is swept by its process
-    // tag; to start it here would be a second start.
+    // So its state directory is another agent's, or an older one. Or the journal's end was lost,
+    // and the order may have been carried out. The part is swept by its process tag; to start it
+    // here would be a second start.
     if (one.want != Want::Run || peer.present.contains({one.job, one.attempt}) ||
         holds(peer.sent, one))
       continue;
-    if (view.ledger.jobs.at(one.job).attempt(one.attempt)->part(node)->started)
+    const JobRecord& job = view.ledger.jobs.at(one.job);
+    if (job.attempts_lost > 0 || job.attempt(one.attempt)->part(node)->started)
       one.want = Want::Stop;
   }
   std::set<AttemptKey> there = peer.present;

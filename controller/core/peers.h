@@ -11,7 +11,8 @@
 //   pauses. A paused controller welcomes nobody and gives no orders.
 // - The stream of a node that is declared dead is ended; only a new Hello takes the node back.
 // - A part that was started is never ordered to run again. If its agent does not have it, it is
-//   stopped.
+//   stopped. The same is true for every part of an attempt that was placed before the journal's end
+//   was lost.
 #pragma once
 
 #include <map>

@@ -84,9 +84,6 @@ class Proposer {
   // What no fact of a rank reports: the node itself is gone, has changed, or does not answer the
   // order.
   std::string broken(const JobRecord& job, const AttemptRecord& attempt) {
-    if (job.attempts_lost > 0 && job.phase == JobPhase::Launching)
-      return fmt::format("attempt {} was being started when the journal's end was lost",
-                         attempt.number.value);
     for (const NodePart& part : attempt.parts) {
       if (part.idle()) continue;
       const NodeName& name = part.placed.node;
@@ -110,9 +107,17 @@ class Proposer {
         if (node->second.instance != part.placed.instance)
           return fmt::format("node '{}' came back with another state directory", name.str());
       }
-      if (const auto seen = presence_.nodes.find(name);
-          seen != presence_.nodes.end() && seen->second.missing.contains({job.id, attempt.number}))
-        return fmt::format("node '{}' {}", name.str(), came_back_without(attempt.number));
+      if (const auto seen = presence_.nodes.find(name); seen != presence_.nodes.end()) {
+        const AttemptKey key{job.id, attempt.number};
+        if (seen->second.missing.contains(key))
+          return fmt::format("node '{}' {}", name.str(), came_back_without(attempt.number));
+        if (job.attempts_lost > 0 && !part.started && seen->second.heard &&
+            !seen->second.present.contains(key))
+          return fmt::format(
+              "node '{}' does not have attempt {}, which was being started when the journal's end "
+              "was lost",
+              name.str(), attempt.number.value);
+      }
       // This does not apply to a silent node: its ranks may run, and the message about it may be on
       // its way. Silence has its own limit.
       if (!part.started && !part.start_failed && is_connected(presence_, name) &&

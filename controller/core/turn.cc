@@ -1,5 +1,9 @@
 #include "controller/core/turn.h"
 
+#include <algorithm>
+#include <chrono>
+
+#include "common/base/assert.h"
 #include "controller/core/journal_end/lost_end.h"
 
 namespace muster::core {
@@ -117,10 +121,15 @@ Turned turn(State& state, const TurnInput& input, TurnWatcher& watcher) {
 Turned first_turn(State& state, const FirstTurn& input, const Limits& limits,
                   TurnWatcher& watcher) {
   Turning turning(state, input.now, limits, watcher);
-  // Agents would refuse an epoch that they have already seen, and the jobs must know about the
-  // loss. Any of the lost rows may have been a start.
+  if (input.lost) {
+    MUSTER_ASSERT(!input.lineage_id.empty(), "a lineage without an id");
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
+        std::max(input.now.wall.time_since_epoch(), Duration::zero()));
+    turning.put(end_lost(state.ledger.lineage, *input.lost, input.lineage_id,
+                         static_cast<std::uint64_t>(seconds.count())));
+  }
   turning.put(ControllerStarted{
-      .epoch = next_epoch(state.ledger.epoch, input.epochs_lost),
+      .epoch = Epoch(state.ledger.epoch.value + 1),
       .cluster = state.ledger.cluster.empty() ? input.new_cluster : state.ledger.cluster,
       .version = input.version});
   for (const auto& [id, why] : input.unreadable) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "controller/core/core.h"
+#include "controller/core/journal_end/lost_end.h"
 
 namespace muster::core {
 
@@ -88,8 +89,8 @@ struct FirstTurn {
   Now now;
   ClusterId new_cluster;  // used if the journal has no cluster yet
   std::string version;
-  // How many epochs a damaged journal's end may have contained (journal_end/lost_end.h).
-  std::uint64_t epochs_lost = 0;
+  std::optional<LostEnd> lost = std::nullopt;
+  std::string lineage_id = {};  // random, used if the journal's end was lost
   // What is left of these jobs is sound, but not complete, so nothing may be built on it. They are
   // stopped in the ordinary way. That frees their devices when these are proven free, and it shows
   // everybody the reason.

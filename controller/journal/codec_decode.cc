@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "common/proto/proto_lineage.h"
 #include "controller/core/model/fact.h"
 #include "muster/journal/v1/record.pb.h"
 
@@ -126,6 +127,11 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       return core::ControllerStarted{.epoch = Epoch(from.epoch()),
                                      .cluster = ClusterId(from.cluster()),
                                      .version = from.version()};
+    }
+    case pb::Record::kJournalEndLost: {
+      const auto& from = record.journal_end_lost();
+      return core::JournalEndLost{.lineage = to_lineage(from.lineage()),
+                                  .attempts_skipped = from.attempts_skipped()};
     }
     case pb::Record::kNodeRegistered: {
       const auto& from = record.node_registered();

@@ -1,4 +1,5 @@
 #include "common/base/assert.h"
+#include "common/proto/proto_lineage.h"
 #include "controller/core/model/fact.h"
 #include "controller/journal/codec.h"
 #include "muster/journal/v1/record.pb.h"
@@ -98,6 +99,11 @@ struct Writer {
     to.set_epoch(from.epoch.value);
     to.set_cluster(from.cluster.value);
     to.set_version(from.version);
+  }
+  void operator()(const core::JournalEndLost& from) const {
+    auto& to = *record.mutable_journal_end_lost();
+    *to.mutable_lineage() = to_proto(from.lineage);
+    to.set_attempts_skipped(from.attempts_skipped);
   }
   void operator()(const core::NodeRegistered& from) const {
     auto& to = *record.mutable_node_registered();

@@ -8,7 +8,7 @@
 //   <dir>/journal.db.salvaged    what --accept-loss saved, complete, about to replace journal.db
 //                                (salvage.h)
 //   <dir>/journal.damaged-N.db   the database that was replaced; muster never reads it again
-//   <dir>/head                   newest index and chain value (head.h)
+//   <dir>/head                   newest index, chain value and generation (head.h)
 //   <dir>/ballast                space for facts on a full disk (ballast.h)
 #pragma once
 

@@ -32,12 +32,21 @@ std::string shown(const ClusterId& cluster) {
   return fits ? cluster.value : "-";
 }
 
+// The words with their checksum behind them.
+std::string sealed(const std::string& words) { return words + " " + digest_of({words}).hex(); }
+
+bool parse_number(std::string_view word, std::uint64_t& to) {
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), to);
+  return read.ec == std::errc() && read.ptr == word.data() + word.size();
+}
+
 // One line of text, so that a person can read it, padded with spaces: magic, journal, index, chain,
-// cluster, and a checksum of all of these.
+// cluster, generation, and a checksum of all of these.
 std::string slot_of(const Head& head) {
-  std::string text = fmt::format("{} {} {} {} {}", kMagic, head.journal_id, head.index.value,
-                                 head.chain.hex(), shown(head.cluster));
-  text += " " + digest_of({text}).hex() + " ";
+  std::string text =
+      sealed(fmt::format("{} {} {} {} {} {}", kMagic, head.journal_id, head.index.value,
+                         head.chain.hex(), shown(head.cluster), head.generation)) +
+      " ";
   MUSTER_ASSERT(text.size() < kSlot, "a head that does not fit its slot");
   text.resize(kSlot - 1, ' ');
   return text + "\n";
@@ -47,28 +56,45 @@ std::optional<Head> head_of(std::string_view slot) {
   std::vector<std::string_view> words;
   std::size_t at = 0;
   std::size_t checksum_at = 0;
-  while (words.size() < 6) {
+  while (words.size() < 7) {
     const std::size_t end = slot.find(' ', at);
     if (end == std::string_view::npos) return std::nullopt;
-    if (words.size() == 5) checksum_at = at;
+    if (words.size() == 6) checksum_at = at;
     words.push_back(slot.substr(at, end - at));
     at = end + 1;
   }
-  if (words[0] != kMagic || digest_of({slot.substr(0, checksum_at - 1)}).hex() != words[5])
+  if (words[0] != kMagic || digest_of({slot.substr(0, checksum_at - 1)}).hex() != words[6])
     return std::nullopt;
   Head head{.journal_id = std::string(words[1]),
             .index = {},
             .chain = {},
-            .cluster = ClusterId(words[4] == "-" ? "" : std::string(words[4]))};
-  const auto number =
-      std::from_chars(words[2].data(), words[2].data() + words[2].size(), head.index.value);
-  if (number.ec != std::errc() || !Digest::parse_hex(words[3], head.chain)) return std::nullopt;
+            .cluster = ClusterId(words[4] == "-" ? "" : std::string(words[4])),
+            .generation = 0};
+  if (!parse_number(words[2], head.index.value) || !Digest::parse_hex(words[3], head.chain) ||
+      !parse_number(words[5], head.generation))
+    return std::nullopt;
   return head;
 }
 
 constexpr std::string_view kMarking = "marking the journal as older than it must be";
-std::string mark_of(std::string_view why) {
-  return fmt::format("{}{}\n", kBehindMagic, why.substr(0, 2 * kSlot - kBehindMagic.size() - 1));
+constexpr std::string_view kNoReason =
+    "the journal is marked as older than it must be, and the mark's reason is damaged";
+// Two lines of text: magic, generation, and a checksum of both; then the sentence.
+std::string mark_of(std::string_view why, std::uint64_t generation) {
+  std::string text = sealed(fmt::format("{}{}", kBehindMagic, generation)) + "\n";
+  text += why.substr(0, 2 * kSlot - text.size() - 1);
+  return text + "\n";
+}
+// 0: the line is damaged.
+std::uint64_t generation_of_mark(std::string_view line) {
+  const std::size_t checksum_at = line.find(' ', kBehindMagic.size());
+  std::uint64_t generation = 0;
+  if (checksum_at == std::string_view::npos ||
+      digest_of({line.substr(0, checksum_at)}).hex() != line.substr(checksum_at + 1) ||
+      !parse_number(line.substr(kBehindMagic.size(), checksum_at - kBehindMagic.size()),
+                    generation))
+    return 0;
+  return generation;
 }
 std::filesystem::path before_mark(const std::filesystem::path& head) {
   return head.native() + ".before-mark";
@@ -76,15 +102,26 @@ std::filesystem::path before_mark(const std::filesystem::path& head) {
 
 }  // namespace
 
-std::optional<std::string> HeadFile::behind(const std::filesystem::path& file) {
+std::optional<Behind> HeadFile::behind(const std::filesystem::path& file) {
   const auto text = io::read_file(file, 2 * kSlot);
   if (!text || !text->starts_with(kBehindMagic)) return std::nullopt;
-  const std::string_view why = std::string_view(*text).substr(kBehindMagic.size());
-  return std::string(why.substr(0, why.find_first_of(std::string_view("\n\0", 2))));
+  const std::size_t line_end = std::min(text->find('\n'), text->size());
+  const std::string_view line = std::string_view(*text).substr(0, line_end);
+  std::string_view why = std::string_view(*text).substr(std::min(line_end + 1, text->size()));
+  why = why.substr(0, why.find_first_of(std::string_view("\n\0", 2)));
+  return Behind{.why = std::string(why.empty() ? kNoReason : why),
+                .generation = generation_of_mark(line)};
+}
+
+Result<std::uint64_t> HeadFile::generation(const std::filesystem::path& file) {
+  if (const auto mark = behind(file)) return mark->generation;
+  const auto head = read(file);
+  if (!head && head.error().code != ErrorCode::DataLoss) return fail(head.error());
+  return head && *head ? (*head)->generation : 0;
 }
 
 Result<std::optional<Head>> HeadFile::read(const std::filesystem::path& file) {
-  if (auto why = behind(file)) return fail(ErrorCode::DataLoss, std::move(*why));
+  if (auto mark = behind(file)) return fail(ErrorCode::DataLoss, std::move(mark->why));
   const io::UniqueFd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor) {
     if (errno == ENOENT) return std::optional<Head>();
@@ -115,19 +152,20 @@ Result<HeadFile> HeadFile::create(const std::filesystem::path& file, const Head&
   return HeadFile(std::move(descriptor), file);
 }
 
-Result<void> HeadFile::mark_behind(const std::filesystem::path& file, std::string_view why) {
+Result<void> HeadFile::mark_behind(const std::filesystem::path& file, std::string_view why,
+                                   std::uint64_t generation) {
   const std::filesystem::path kept = before_mark(file);
   ::unlink(kept.c_str());
   ::link(file.c_str(), kept.c_str());  // if this fails, a false alarm cannot be undone
-  if (auto made = io::replace_file(file, mark_of(why), io::Durable::Yes); !made)
+  if (auto made = io::replace_file(file, mark_of(why, generation), io::Durable::Yes); !made)
     return fail(std::move(made.error()).in(kMarking));
   return {};
 }
 
-Result<void> HeadFile::mark_behind_in_place(const std::filesystem::path& file,
-                                            std::string_view why) {
+Result<void> HeadFile::mark_behind_in_place(const std::filesystem::path& file, std::string_view why,
+                                            std::uint64_t generation) {
   ::unlink(before_mark(file).c_str());  // it may use the same blocks
-  std::string text = mark_of(why);
+  std::string text = mark_of(why, generation);
   text.resize(2 * kSlot, ' ');
   const io::UniqueFd descriptor(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
   if (!descriptor)

@@ -17,10 +17,12 @@
 // flushes the new file's data, which would be a second sync on the path of every batch.
 //
 // When a journal turns out to be older than it must be, including its whole directory, a mark
-// replaces its head: one line of text that names how this was noticed. Then nobody knows how far
-// the journal had gone. read() returns DataLoss with that sentence.
+// replaces its head: a line with the generation that revealed this, and a line with the sentence
+// that names how it was noticed. Then nobody knows how far the journal had gone. read() returns
+// DataLoss with that sentence.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -39,7 +41,16 @@ struct Head {
   JournalIndex index;
   Digest chain;
   ClusterId cluster;  // for people; "-" in the file before the first ControllerStarted
+  // The highest generation of a lineage (common/base/lineage.h) that is known to have existed in
+  // this journal or in its lost ends.
+  std::uint64_t generation = 0;
   friend bool operator==(const Head&, const Head&) = default;
+};
+
+// What a mark contains.
+struct Behind {
+  std::string why;               // one line, never empty
+  std::uint64_t generation = 0;  // also 0 if the number is damaged
 };
 
 class HeadFile {
@@ -50,14 +61,19 @@ class HeadFile {
   // Writes both slots from `head`, durably, through a temporary file and a rename. The result is
   // open for write().
   static Result<HeadFile> create(const std::filesystem::path& file, const Head& head);
-  // The sentence of the mark that replaced the head; nothing: there is no mark.
-  static std::optional<std::string> behind(const std::filesystem::path& file);
-  // Writes the mark durably, through a temporary file and a rename. `why` is one line, cut if it is
-  // longer than a head. The old head stays in the same directory as `head.before-mark`.
-  static Result<void> mark_behind(const std::filesystem::path& file, std::string_view why);
+  // The mark that replaced the head; nothing: there is no mark.
+  static std::optional<Behind> behind(const std::filesystem::path& file);
+  // The generation in the head, or in the mark that replaced it. 0: neither is sound.
+  static Result<std::uint64_t> generation(const std::filesystem::path& file);
+  // Writes the mark durably, through a temporary file and a rename. `why` is one line, cut if the
+  // mark would be longer than a head. `generation` is the highest that is known to have existed.
+  // The old head stays in the same directory as `head.before-mark`.
+  static Result<void> mark_behind(const std::filesystem::path& file, std::string_view why,
+                                  std::uint64_t generation);
   // The same, but overwrites the head's own blocks, which exist on a full disk, too. Nothing of the
   // head stays.
-  static Result<void> mark_behind_in_place(const std::filesystem::path& file, std::string_view why);
+  static Result<void> mark_behind_in_place(const std::filesystem::path& file, std::string_view why,
+                                           std::uint64_t generation);
 
   Result<void> write(const Head& head);
   Result<void> sync();

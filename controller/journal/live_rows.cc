@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/event_fields.h"
 #include "controller/journal/codec.h"
 
 namespace muster::journal {
 
 void LiveRows::add(JournalIndex index, const core::Event& event) {
-  if (const auto* started = std::get_if<core::ControllerStarted>(&event.body)) {
-    // The distance from the start before shows a loss, so both rows stay.
-    if (core::attempts_lost(std::exchange(epoch_, started->epoch), started->epoch) > 0)
-      starts_ = {};
+  if (std::holds_alternative<core::ControllerStarted>(event.body)) {
     only_ends_matter(starts_, index);
   } else if (const auto* registered = std::get_if<core::NodeRegistered>(&event.body)) {
     only_ends_matter(nodes_[registered->node], index);

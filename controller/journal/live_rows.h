@@ -7,10 +7,11 @@
 //   the other rows are in the archive.
 // - JobArchived and TombstoneDropped of a job whose tombstone was dropped: together they have no
 //   effect.
-// - Of the ControllerStarted rows, all except the first, the last, and the two around each accepted
-//   loss. What these rows record about the jobs is in no other row.
+// - Of the ControllerStarted rows, all except the first and the last.
 // - Of each node's NodeRegistered rows, all except the first and the last.
 // - NodeDeclaredDead of a node that has registered since.
+//
+// Each JournalEndLost stays: what it means for the jobs is in no other row.
 #pragma once
 
 #include <map>
@@ -50,7 +51,6 @@ class LiveRows {
   std::map<NodeName, Pair> nodes_;
   std::map<NodeName, JournalIndex> dead_;
   Pair starts_;
-  Epoch epoch_;  // of the latest start
   std::vector<JournalIndex> superseded_;
 };
 

@@ -150,6 +150,9 @@ Result<std::optional<std::string>> finish_salvage(const fs::path& dir) {
     return fail(std::move(moved.error()));
   ::unlink((place.native() + "-shm").c_str());
   if (auto moved = rename_file(place, dir / aside); !moved) return fail(std::move(moved.error()));
+  // The old head or mark may know of more generations than the rows that were kept.
+  auto generation = HeadFile::generation(dir / "head");
+  if (!generation) return fail(std::move(generation.error()));
   Head head;
   {
     auto database = Database::open(finished, Database::Mode::Write);
@@ -163,7 +166,11 @@ Result<std::optional<std::string>> finish_salvage(const fs::path& dir) {
     if (!rows) return fail(std::move(rows.error()));
     auto end = rows->walk({}, [](const RowTable::Stored&) { return Result<void>(); });
     if (!end) return fail(std::move(end.error()));
-    head = Head{.journal_id = **id, .index = end->last, .chain = end->chain, .cluster = {}};
+    head = Head{.journal_id = **id,
+                .index = end->last,
+                .chain = end->chain,
+                .cluster = {},
+                .generation = *generation};
   }
   if (auto made = HeadFile::create(dir / "head", head); !made) return fail(std::move(made.error()));
   if (auto moved = rename_file(finished, place); !moved) return fail(std::move(moved.error()));

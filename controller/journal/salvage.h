@@ -9,7 +9,8 @@
 // - After the commit point, finish_salvage(), which every open() that may write runs, does the
 //   remaining steps again from wherever they stopped. The steps are: move the old WAL away, move
 //   the old database away, write the head of the new database, move the new database to its final
-//   name. The WAL is first, because SQLite would play it into the new database.
+//   name. The WAL is first, because SQLite would play it into the new database. The new head keeps
+//   the generation of the old head or mark.
 #pragma once
 
 #include <cstdint>

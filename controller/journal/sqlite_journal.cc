@@ -18,9 +18,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// How many unknown losses one journal may accept. After more losses, the attempt numbers would
-// exceed their range (one loss increases them by up to two million).
+// How many unknown losses a journal has at most when a loss is accepted although nothing shows one.
+// Each of them raises the numbers of the attempts, usually by less than twice kAttemptsUnknown, and
+// agents are not believed beyond kAttemptReportedMax.
 constexpr std::uint64_t kUnknownLossesMost = 500;
+static_assert(kUnknownLossesMost * 2 * core::kAttemptsUnknown <= core::kAttemptReportedMax);
 // How many archived jobs are dropped when one is archived. It is more than one, so that a backlog
 // shrinks as well.
 constexpr std::size_t kDropMost = 4;
@@ -105,6 +107,16 @@ Result<void> SqliteJournal::open_database(bool make) {
   return {};
 }
 
+void SqliteJournal::remember(JournalIndex index, const core::Event& event) {
+  if (const auto* started = std::get_if<core::ControllerStarted>(&event.body))
+    cluster_ = started->cluster;
+  if (const auto* end_lost = std::get_if<core::JournalEndLost>(&event.body)) {
+    lost_ = 0;
+    generation_ = std::max(generation_, end_lost->lineage.generation);
+  }
+  live_.add(index, event);
+}
+
 Result<RowTable::End> SqliteJournal::replay(JournalIndex after, JournalIndex mark,
                                             const std::function<void(const Row&)>& each) {
   lost_ = 0;
@@ -113,13 +125,13 @@ Result<RowTable::End> SqliteJournal::replay(JournalIndex after, JournalIndex mar
       if (row.lost) lost_ += row.index.value - row.from.value + 1;
       return {};
     }
-    if (row.record.type == v1::Record::kControllerStarted) lost_ = 0;
-    if (row.index <= after) return {};
+    if (row.index <= after) {
+      if (row.record.type == v1::Record::kJournalEndLost) lost_ = 0;
+      return {};
+    }
     auto event = decode(row.record);
     if (!event) return fail(std::move(event.error()).in(fmt::format("row {}", row.index.value)));
-    if (const auto* started = std::get_if<core::ControllerStarted>(&event->body))
-      cluster_ = started->cluster;
-    live_.add(row.index, *event);
+    remember(row.index, *event);
     each({.index = row.index, .event = std::move(*event)});
     return {};
   });
@@ -132,6 +144,9 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
     loaded.rebuild = rebuild;
     return loaded;
   };
+  auto generation = HeadFile::generation(options_.dir / "head");
+  if (!generation) return fail(std::move(generation.error()));
+  generation_ = *generation;
   std::string head_trouble;
   const fs::path file = database_file();
   const bool salvaged = file.extension() == ".salvaged";  // it gets its head when it is renamed
@@ -232,7 +247,7 @@ Result<void> SqliteJournal::accept_loss(const Loaded& loaded,
       fmt::format("accepted: {}; going on from row {}, new rows begin at {}{}; {} of the archived "
                   "jobs lost; the damaged database is kept as '{}'",
                   loaded.damage, saved->sound.value, saved->next.value,
-                  lost() ? "" : ", how many rows came between is not known",
+                  lost_unknown() ? ", how many rows came between is not known" : "",
                   saved->archive_unreadable ? "all" : fmt::format("{}", saved->archived_lost),
                   (options_.dir / aside->value_or("")).native()));
   last_ = end->last;
@@ -268,7 +283,7 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
   chain_ = loaded->chain;
   if (auto marked = HeadFile::behind(options_.dir / "head");
       marked && !loaded->rebuild && !options_.accept_loss && !options_.read_only) {
-    behind_ = std::move(*marked);
+    behind_ = std::move(marked->why);
     failed_ = loaded_ = true;
     return {};
   }
@@ -276,7 +291,7 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
     if (!options_.accept_loss || options_.read_only) return fail(refusal(*loaded).in(doing));
     if (auto accepted = accept_loss(*loaded, each); !accepted)
       return fail(std::move(accepted.error()).in(doing));
-  } else if (options_.accept_loss && !options_.read_only && last_.value != 0 && lost()) {
+  } else if (options_.accept_loss && !options_.read_only && last_.value != 0 && !lost_unknown()) {
     loaded->damage =
         "nothing is seen missing, as in a directory that was put back whole from an older copy";
     if (last_.value / kRowsUnknown >= kUnknownLossesMost) {
@@ -292,11 +307,9 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
     loaded_ = true;
     return {};
   }
-  auto head = HeadFile::create(
-      options_.dir / "head",
-      {.journal_id = journal_id_, .index = last_, .chain = chain_, .cluster = cluster_});
-  if (!head) return fail(std::move(head.error()).in(doing));
-  head_file_ = std::move(*head);
+  auto created = HeadFile::create(options_.dir / "head", head());
+  if (!created) return fail(std::move(created.error()).in(doing));
+  head_file_ = std::move(*created);
   if (auto ballast = ballast_.restore(); !ballast) {
     if (ballast.error().code != ErrorCode::ResourceExhausted)
       return fail(std::move(ballast.error()).in(doing));
@@ -312,13 +325,29 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
   return {};
 }
 
-Result<void> SqliteJournal::mark_behind(std::string_view why) {
+std::optional<core::LostEnd> SqliteJournal::lost() const {
+  if (lost_ == 0) return std::nullopt;
+  return core::LostEnd{.rows = lost_unknown() ? std::nullopt : std::optional(lost_),
+                       .generation = generation_};
+}
+
+Head SqliteJournal::head() const {
+  return {.journal_id = journal_id_,
+          .index = last_,
+          .chain = chain_,
+          .cluster = cluster_,
+          .generation = generation_};
+}
+
+Result<void> SqliteJournal::mark_behind(std::string_view why, std::uint64_t generation) {
   MUSTER_ASSERT(loaded_ && !options_.read_only,
                 "a journal marked before it was loaded, or one that is only read");
   failed_ = true;
-  auto marked = HeadFile::mark_behind(options_.dir / "head", why);
-  if (!marked && ballast_.spend()) marked = HeadFile::mark_behind(options_.dir / "head", why);
-  return marked ? marked : HeadFile::mark_behind_in_place(options_.dir / "head", why);
+  const fs::path file = options_.dir / "head";
+  generation_ = std::max(generation_, generation);
+  auto marked = HeadFile::mark_behind(file, why, generation_);
+  if (!marked && ballast_.spend()) marked = HeadFile::mark_behind(file, why, generation_);
+  return marked ? marked : HeadFile::mark_behind_in_place(file, why, generation_);
 }
 
 // --- append --------------------------------------------------------------------------------------
@@ -368,16 +397,10 @@ Result<void> SqliteJournal::append(std::span<const Row> batch) {
   if (options_.after_sync) options_.after_sync();
   last_ = batch.back().index;
   chain_ = chain;
-  for (const Row& row : batch) {
-    if (const auto* started = std::get_if<core::ControllerStarted>(&row.event.body))
-      cluster_ = started->cluster;
-    live_.add(row.index, row.event);
-  }
-  if (auto head = head_file_->write(
-          {.journal_id = journal_id_, .index = last_, .chain = chain_, .cluster = cluster_});
-      !head) {
+  for (const Row& row : batch) remember(row.index, row.event);
+  if (auto wrote = head_file_->write(head()); !wrote) {
     failed_ = true;
-    return fail(std::move(head.error()).in(doing));
+    return fail(std::move(wrote.error()).in(doing));
   }
   restore_ballast();
   return {};

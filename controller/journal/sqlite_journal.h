@@ -32,6 +32,7 @@
 #include <string_view>
 #include <vector>
 
+#include "controller/core/journal_end/lost_end.h"
 #include "controller/journal/archive_table.h"
 #include "controller/journal/ballast.h"
 #include "controller/journal/database.h"
@@ -77,9 +78,10 @@ class SqliteJournal final : public Journal {
   Result<std::optional<ArchivedJob>> archived_job(const JobId& job) override;
 
   // Marks the journal as older than what the controller has reported to others; only the others
-  // know this. Nothing is appended any more, not even after a later load(), until the loss is
-  // accepted or a newer directory is restored. Durable.
-  Result<void> mark_behind(std::string_view why);
+  // know this. `generation` is that of the lineage that they reported. Nothing is appended any
+  // more, not even after a later load(), until the loss is accepted or a newer directory is
+  // restored. Durable.
+  Result<void> mark_behind(std::string_view why, std::uint64_t generation);
   // The sentence of the mark, if the loaded journal was marked before; it can be read, and nothing
   // is appended. Empty: the journal is not marked.
   [[nodiscard]] const std::string& behind() const { return behind_; }
@@ -90,16 +92,11 @@ class SqliteJournal final : public Journal {
   [[nodiscard]] bool ballast_is_there() const { return ballast_.there(); }  // any thread
   // Makes a spent ballast again, if there is room; each append() does so, too.
   void restore_ballast();
-  // How many indexes --accept-loss has given up since the last remaining ControllerStarted. This
-  // incarnation gave them up, or one that ended before it wrote its own ControllerStarted. 0: none.
-  // As many epochs may be among them: add the number to the next epoch. Nothing: unknown, because
-  // no head file of this database shows how far it went, or the whole directory may be a copy.
-  [[nodiscard]] std::optional<std::uint64_t> lost() const {
-    return lost_ < kRowsUnknown ? std::optional(lost_) : std::nullopt;
-  }
-  // How many of the losses behind lost() were of unknown size. Each of them moved the index on by
-  // kRowsUnknown.
-  [[nodiscard]] std::uint64_t unknown_losses() const { return lost_ / kRowsUnknown; }
+  // What --accept-loss has given up, if no JournalEndLost stands behind it yet. The next batch must
+  // have one. This incarnation accepted the loss, or one that ended before it wrote its first
+  // batch. The number of rows is unknown if no head file of this database shows how far it went, or
+  // if the whole directory may be a copy.
+  [[nodiscard]] std::optional<core::LostEnd> lost() const;
   // What open() and load() found or did, and what a person should read in the log.
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
@@ -120,9 +117,12 @@ class SqliteJournal final : public Journal {
   Result<Loaded> verify(const std::function<void(const Row&)>& each);
   Result<RowTable::End> replay(JournalIndex after, JournalIndex mark,
                                const std::function<void(const Row&)>& each);
+  void remember(JournalIndex index, const core::Event& event);
   Result<void> accept_loss(const Loaded& loaded, const std::function<void(const Row&)>& each);
   Result<void> accept_unknown_loss(const Loaded& loaded);
   [[nodiscard]] Error refusal(const Loaded& loaded) const;
+  [[nodiscard]] bool lost_unknown() const { return lost_ >= kRowsUnknown; }
+  [[nodiscard]] Head head() const;
   Result<void> tidy();
   Result<void> move_rows(const JobId& job);
   Result<void> unsynced(const std::function<Result<void>()>& work);
@@ -147,7 +147,8 @@ class SqliteJournal final : public Journal {
   LiveRows live_;
   JournalIndex last_;
   Digest chain_;
-  std::uint64_t lost_ = 0;
+  std::uint64_t lost_ = 0;        // indexes in lost bridges behind the last JournalEndLost
+  std::uint64_t generation_ = 0;  // Head::generation
   bool loaded_ = false, failed_ = false;
   std::string behind_;
   std::vector<std::string> notices_;

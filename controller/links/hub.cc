@@ -178,7 +178,8 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
     if (judgement.behind.empty()) return;
     shell_.pause(core::pause_text(judgement.behind));
     if (options_.on_behind)
-      options_.on_behind({.code = ErrorCode::DataLoss, .message = std::move(judgement.behind)});
+      options_.on_behind({.code = ErrorCode::DataLoss, .message = std::move(judgement.behind)},
+                         hello.lineage().generation());
     return;
   }
   if (judgement.replaced) end_stream(*judgement.replaced, arrived);

@@ -45,8 +45,9 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     Duration heartbeat_interval = std::chrono::seconds(1);
     std::string cluster_out;
     // Called once, on the strand: the journal is older than it must be, and the Error explains how
-    // that is known. The daemon makes this durable.
-    std::function<void(const Error&)> on_behind;
+    // that is known. `generation` is the one that the agent has seen (common/base/lineage.h). The
+    // daemon makes both durable.
+    std::function<void(const Error&, std::uint64_t generation)> on_behind;
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
   // Makes the receiver of one log stream; never null.

@@ -83,15 +83,14 @@ Result<Shell::Started> Shell::start() {
   if (paused_.empty()) {
     Batch batch;
     Describer describer(options_, batch.events);
-    batch.turned = core::first_turn(
-        state_,
-        {.now = clock_.now(),
-         .new_cluster = options_.new_cluster,
-         .version = options_.version,
-         .epochs_lost =
-             options_.epochs_lost ? options_.epochs_lost().value_or(core::kLossRowsUnknown) : 0,
-         .unreadable = started.unreadable},
-        options_.limits, describer);
+    batch.turned = core::first_turn(state_,
+                                    {.now = clock_.now(),
+                                     .new_cluster = options_.new_cluster,
+                                     .version = options_.version,
+                                     .lost = options_.lost ? options_.lost() : std::nullopt,
+                                     .lineage_id = options_.lineage_id,
+                                     .unreadable = started.unreadable},
+                                    options_.limits, describer);
     if (auto appended = journal_.append(batch.rows()); !appended)
       return fail(std::move(appended.error()));
     for (EventPtr& event : batch.events) history_.add(std::move(event));

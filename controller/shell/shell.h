@@ -52,9 +52,9 @@ class Shell {
     core::Limits limits;
     std::string version;
     ClusterId new_cluster;  // used by the first start of a state directory
-    // Called after the load: how many epochs a damaged journal's end may have contained. Nothing:
-    // unknown. 0: none.
-    std::function<std::optional<std::uint64_t>()> epochs_lost;
+    // Called after the load. Nothing, or no function: no loss of the journal's end was accepted.
+    std::function<std::optional<core::LostEnd>()> lost;
+    std::string lineage_id;  // random, used if the journal's end was lost
     // Called after the load: the reason to start paused, without a row for this start. Empty, or no
     // function: not paused.
     std::function<std::string()> paused;

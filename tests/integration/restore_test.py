@@ -18,7 +18,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import DEADLINE, SLOW, Cluster, Trace  # noqa: E402
+from cluster import DEADLINE, SLOW, Cluster, Trace, wait_until  # noqa: E402
 
 STEPS, AGAIN_STEPS, STEP_MS = 1200 * SLOW, 250 * SLOW, 20
 UNKNOWN = 1_000_000  # attempts' numbers go on behind so many
@@ -120,6 +120,57 @@ class Restore(unittest.TestCase):
             self.ran_twice(
                 again, "the run that the copy does not know, and the one that followed it"
             )
+
+            # The same copy once more. It has nothing of the accepted loss, and agents know its generation.
+            cluster.kill("controller")
+            shutil.rmtree(state)
+            shutil.copytree(copy, state)
+            cluster.start("controller", wait=False)
+            self.assertIn(
+                "that was generation 1 of its lineage", self.pauses(cluster, job), "not paused by it"
+            )
+            cluster.kill("controller")
+            cluster.controller("--accept-loss")
+            for name in (job, other, queued):
+                cluster.output("cancel", name)
+            cluster.wait(
+                cluster.submit(cluster.stub("newest", "--steps", 3, "--step-ms", 1, devices=1))
+            )
+            loss = cluster.wait_event(lambda event: event["type"] == "journal-end-lost")
+            self.assertIn("generation 2 of the journal begins", loss["text"])
+
+    def test_copy_from_while_it_started(self):
+        """The copy has the job as launching. All its nodes have it, so it goes on: the same processes, and no second attempt."""
+        with Cluster(nodes=2, devices=1) as cluster:
+            state, copy = os.path.join(cluster.dir, "controller"), os.path.join(cluster.dir, "copy")
+            trace, gate = Trace(cluster, "trace"), cluster.gate()
+            spec = cluster.stub(
+                "job", "--steps", AGAIN_STEPS, "--step-ms", STEP_MS, "--trace", trace.path
+            )
+            spec["runtime"] = {"setup": [f"read -rn 1 < {gate.path} || true"]}
+            job = cluster.submit(spec)
+            wait_until(
+                lambda: "being set up" in cluster.output("why", job), what="the setup to run"
+            )
+            cluster.kill("controller")
+            shutil.copytree(state, copy)
+            cluster.start("controller")
+            gate.open(2)
+            trace.wait(job, 3)
+            before = self.ranks(cluster, job)
+            cluster.kill("controller")
+            shutil.rmtree(state)
+            shutil.copytree(copy, state)
+            cluster.controller("--accept-loss")
+            self.assertEqual(cluster.show(job)["attempt"], 1)
+            cluster.wait(job)
+            self.assertEqual(cluster.show(job)["attempt"], 1, cluster.story(job))
+            self.assertEqual(cluster.show(job)["restarts"], 0)
+            for rank, (_, pid, _) in before.items():
+                self.assertEqual(
+                    [(entry.step, entry.pid) for entry in trace.read(rank)],
+                    [(step, pid) for step in range(1, AGAIN_STEPS + 1)],
+                )
 
     def backup(self, cluster):
         """Of n0's state directory, before any job."""

@@ -26,6 +26,10 @@ class Describer {
   std::string operator()(const core::ControllerStarted& event) const {
     return fmt::format("controller started, epoch {}", event.epoch.value);
   }
+  std::string operator()(const core::JournalEndLost& event) const {
+    return fmt::format("the journal's end was lost: generation {}, {} attempts skipped",
+                       event.lineage.generation, event.attempts_skipped);
+  }
   std::string operator()(const core::NodeRegistered& event) const {
     return fmt::format("node {} registered: {} devices, boot {}, instance {}", event.node.str(),
                        event.inventory.devices_size(), event.boot_id.str(), event.instance.str());

@@ -62,9 +62,10 @@ World::World() {
 
 void World::start(std::uint64_t lost) {
   state_.presence.listening_since = now_.boot;
-  const core::Turned turned = core::first_turn(
-      state_, {.now = now_, .new_cluster = ClusterId("c1"), .version = "test", .epochs_lost = lost},
-      limits, *this);
+  core::FirstTurn first{.now = now_, .new_cluster = ClusterId("c1"), .version = "test"};
+  if (lost > 0) first.lost = core::LostEnd{.rows = lost};
+  first.lineage_id = "lineage";
+  const core::Turned turned = core::first_turn(state_, first, limits, *this);
   journal_.insert(journal_.end(), turned.rows.begin(), turned.rows.end());
 }
 

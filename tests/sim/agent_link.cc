@@ -5,6 +5,7 @@
 
 #include "agent/core/clock_skew.h"
 #include "common/base/lease.h"
+#include "common/proto/proto_lineage.h"
 #include "tests/sim/agent_model.h"
 #include "tests/sim/controller_model.h"
 #include "tests/sim/world.h"
@@ -87,7 +88,7 @@ void AgentModel::receive(const LinkPtr& link, std::shared_ptr<const Down> messag
     const v1::ConnectResponse& what = message->what;
     if (link != link_) {
       if (world_.mutant == Mutant::StaleOrders && what.has_orders()) {
-        world_.watch.orders_taken(machine_, Epoch(what.orders().epoch()), message->order);
+        world_.watch.orders_taken(machine_, what.orders(), message->order);
         stale_orders_ = what.orders();
         poke();
       }
@@ -137,9 +138,12 @@ void AgentModel::welcome(const LinkPtr& link, const v1::Welcome& welcome) {
 void AgentModel::take(const Down& message) {
   const v1::Orders& orders = message.what.orders();
   const agent::ControllerLink::Taken taken = controller_->take(orders, observe());
-  // An older one: it is ignored.
-  if (Epoch(orders.epoch()) < controller_->identity().highest_epoch) return;
-  world_.watch.orders_taken(machine_, Epoch(orders.epoch()), message.order);
+  // Of an older controller: it is ignored.
+  const agent::Identity& identity = controller_->identity();
+  if (to_lineage(orders.lineage()) != identity.lineage ||
+      Epoch(orders.epoch()) < identity.highest_epoch)
+    return;
+  world_.watch.orders_taken(machine_, orders, message.order);
   if (taken.store) store_identity();
   if (!taken.obey) return;
   if (world_.mutant == Mutant::StopOnAbsence) stop_what_is_not_mentioned();
@@ -153,7 +157,7 @@ void AgentModel::store_identity() {
                world_.rng.skewed(100 * kMicrosecond, 20 * kMillisecond);
   after(stored_at_ - world_.timeline.now(), [this, identity = controller_->identity()] {
     machine_.disk().identity = identity;
-    if (!controller_->stored(identity.highest_epoch, observe())) return;
+    if (!controller_->stored(identity, observe())) return;
     if (world_.mutant == Mutant::StopOnAbsence) stop_what_is_not_mentioned();
     poke();
   });

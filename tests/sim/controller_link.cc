@@ -59,7 +59,7 @@ void ControllerModel::judge(const LinkPtr& link, const v1::Hello& hello, Now arr
       peers_.hello(hello, link->id, "its machine", arrived, durable());
   if (!judgement.behind.empty()) {
     if (!journal_.may_be_behind()) return world_.watch.fell_behind(judgement.behind);
-    behind_ = true;
+    behind_ = hello.lineage().generation();
     return;
   }
   if (judgement.refusal) return refuse(link, *judgement.refusal);

@@ -41,7 +41,8 @@ std::string ControllerModel::why(const core::JobRecord& job) const {
 void ControllerModel::launch() {
   if (alive()) return;
   begin_incarnation();
-  listening_ = batch_running_ = woken_ = behind_ = false;
+  listening_ = batch_running_ = woken_ = false;
+  behind_.reset();
   inbox_.clear();
   turned_ = {};
   replies_.clear();
@@ -53,19 +54,21 @@ void ControllerModel::launch() {
   replay();
   peers_ = core::Peers(kHeartbeatInterval);
   peers_.set_start(journal_.last());
-  const std::uint64_t lost = journal_.lost().value_or(
-      core::rows_unknown(journal_.unknown_losses(),
-                         static_cast<std::uint64_t>(world_.timeline.now() / (10 * kMillisecond))));
   batch_running_ = true;  // The epoch is a batch of its own, before any agent is admitted.
-  turned_ = core::first_turn(
-      state_,
-      {.now = clocks(), .new_cluster = ClusterId("sim"), .version = "0.1.0", .epochs_lost = lost},
-      limits_, *this);
+  turned_ = core::first_turn(state_,
+                             {.now = clocks(),
+                              .new_cluster = ClusterId("sim"),
+                              .version = "0.1.0",
+                              .lost = journal_.lost(),
+                              .lineage_id = fmt::format("at-{}", world_.timeline.now())},
+                             limits_, *this);
   reads_.emplace_back([this] {
     listening_ = true;
     state_.presence.listening_since = clocks().boot;
-    world_.say(
-        [&] { return fmt::format("controller listens, epoch {}", state_.ledger.epoch.value); });
+    world_.say([&] {
+      return fmt::format("controller listens, generation {}, epoch {}",
+                         state_.ledger.lineage.generation, state_.ledger.epoch.value);
+    });
     wake();
   });
   begin_sync();
@@ -121,7 +124,7 @@ bool ControllerModel::lose_journal_end(std::size_t rows) {
 
 bool ControllerModel::put_back_copy(std::size_t rows) {
   if (!journal_.put_back_copy(rows)) return false;
-  if (world_.mutant != Mutant::AcceptWithoutBridge) journal_.accept_unknown_loss();
+  if (world_.mutant != Mutant::AcceptWithoutBridge) journal_.accept_unknown_loss(0);
   world_.say([&] {
     return fmt::format("a copy of the journal is put back that ends at row {}",
                        journal_.rows().back().index.value);
@@ -135,7 +138,7 @@ void ControllerModel::end_behind() {
   ++world_.coverage.seen["loss accepted once more: an agent had been told more"];
   world_.storm.controller_died();
   crash();
-  journal_.accept_unknown_loss();
+  journal_.accept_unknown_loss(*std::exchange(behind_, std::nullopt));
 }
 
 void ControllerModel::die(CrashPoint where) {

@@ -124,7 +124,7 @@ class ControllerModel : public Actor, private core::TurnWatcher {
   core::Horizon horizon_{{}};
   bool listening_ = false, batch_running_ = false, woken_ = false;
   // An agent was sent more than this journal has: nothing of this batch leaves.
-  bool behind_ = false;
+  std::optional<std::uint64_t> behind_;  // the generation that an agent has seen
   core::Peers peers_{kHeartbeatInterval};
   std::deque<Item> inbox_;
   // Of this batch.

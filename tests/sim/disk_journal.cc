@@ -14,7 +14,10 @@ void DiskJournal::commit() {
   last_batch_ = in_flight_.size();
   last_ = in_flight_.back().index;
   for (journal::Row& row : in_flight_) {
-    if (std::holds_alternative<core::ControllerStarted>(row.event.body)) end_lost_ = false;
+    if (const auto* lost = std::get_if<core::JournalEndLost>(&row.event.body)) {
+      end_lost_ = false;
+      generation_ = lost->lineage.generation;
+    }
     rows_.push_back(std::move(row));
   }
   in_flight_.clear();
@@ -43,30 +46,29 @@ bool DiskJournal::lose_end(std::size_t most) {
 
 bool DiskJournal::put_back_copy(std::size_t most) {
   if (!lose_end(most)) return false;
-  may_be_behind_ =
-      may_be_behind_ || last_.value - rows_.back().index.value >= journal::kRowsUnknown;
   last_ = rows_.back().index;
   end_lost_ = false;
+  std::uint64_t left = 0;
+  for (const journal::Row& row : rows_) {
+    if (const auto* lost = std::get_if<core::JournalEndLost>(&row.event.body))
+      left = lost->lineage.generation;
+  }
+  may_be_behind_ = may_be_behind_ || left < generation_;
+  generation_ = left;
   return true;
 }
 
-void DiskJournal::accept_unknown_loss() {
+void DiskJournal::accept_unknown_loss(std::uint64_t generation_seen) {
   last_ = JournalIndex(last_.value + journal::kRowsUnknown);
+  generation_ = std::max(generation_, generation_seen);
   end_lost_ = true;
 }
 
-std::uint64_t DiskJournal::rows_lost() const {
-  if (!end_lost_) return 0;
-  const auto start =
-      std::ranges::find_if(rows_.rbegin(), rows_.rend(), [](const journal::Row& row) {
-        return std::holds_alternative<core::ControllerStarted>(row.event.body);
-      });
-  return last_.value - (start == rows_.rend() ? 0 : start->index.value);
-}
-
-std::optional<std::uint64_t> DiskJournal::lost() const {
-  const std::uint64_t rows = rows_lost();
-  return rows < journal::kRowsUnknown ? std::optional(rows) : std::nullopt;
+std::optional<core::LostEnd> DiskJournal::lost() const {
+  if (!end_lost_) return std::nullopt;
+  const std::uint64_t rows = last_.value - rows_.back().index.value;
+  return core::LostEnd{.rows = rows < journal::kRowsUnknown ? std::optional(rows) : std::nullopt,
+                       .generation = generation_};
 }
 
 void DiskJournal::archive(const JobId& job) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "controller/core/journal_end/lost_end.h"
 #include "controller/journal/journal.h"
 #include "controller/journal/row_table.h"
 
@@ -27,14 +28,13 @@ class DiskJournal {
   // The same with the head file, so that nobody notices the loss: the index goes back as well.
   // Returns false if no row may go.
   bool put_back_copy(std::size_t most);
-  void accept_unknown_loss();  // as --accept-loss does when nothing is visibly missing
-  // True after a restore from before an accepted loss of unknown size. Then the indexes of the next
-  // such loss may not reach beyond what agents were sent after the earlier one.
+  // As --accept-loss does when nothing is visibly missing. `generation_seen` is of the mark.
+  void accept_unknown_loss(std::uint64_t generation_seen);
+  // True after a restore from before an accepted loss. Then agents know a lineage that this journal
+  // does not.
   [[nodiscard]] bool may_be_behind() const { return may_be_behind_; }
-  // How many indexes an accepted loss gave up since the last remaining start; they are never used
-  // again. Nothing: unknown.
-  [[nodiscard]] std::optional<std::uint64_t> lost() const;
-  [[nodiscard]] std::uint64_t unknown_losses() const { return rows_lost() / journal::kRowsUnknown; }
+  // The accepted loss that no row records yet.
+  [[nodiscard]] std::optional<core::LostEnd> lost() const;
   void archive(const JobId& job);
   void prune();
   [[nodiscard]] JournalIndex last() const { return last_; }
@@ -42,11 +42,11 @@ class DiskJournal {
   [[nodiscard]] const std::vector<journal::Row>& in_flight() const { return in_flight_; }
 
  private:
-  [[nodiscard]] std::uint64_t rows_lost() const;
   std::vector<journal::Row> rows_, in_flight_;
   std::size_t last_batch_ = 0;
   JournalIndex last_;
-  bool end_lost_ = false;  // since the last remaining start
+  bool end_lost_ = false;         // and no row records it
+  std::uint64_t generation_ = 0;  // as the head file keeps it
   bool may_be_behind_ = false;
 };
 

@@ -15,6 +15,10 @@ struct Text {
   std::string operator()(const core::ControllerStarted& event) const {
     return fmt::format("controller started, epoch {}", event.epoch.value);
   }
+  std::string operator()(const core::JournalEndLost& event) const {
+    return fmt::format("journal's end lost: lineage {}:{}, {} attempts skipped",
+                       event.lineage.generation, event.lineage.id, event.attempts_skipped);
+  }
   std::string operator()(const core::NodeRegistered& event) const {
     return fmt::format("node registered: {} {} {}", event.node.str(), event.instance.str(),
                        event.boot_id.str());

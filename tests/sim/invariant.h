@@ -34,7 +34,7 @@ class Invariant {
   virtual void stopping(const Machine&, const agent::RunKey&) {}
   virtual void sweeping(const Machine&, const agent::RunKey&) {}
   virtual void fact_sent(const Machine&, const v1::Fact&) {}
-  virtual void orders_taken(const Machine&, Epoch, std::uint64_t /*order*/) {}
+  virtual void orders_taken(const Machine&, const v1::Orders&, std::uint64_t /*order*/) {}
   // --- in the controller -------------------------------------------------------------------------
   virtual void accepted(const core::Event&, const core::Ledger& /*before*/) {}
   virtual void folded(const core::Event&, const core::Ledger& /*after*/) {}

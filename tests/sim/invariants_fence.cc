@@ -273,16 +273,22 @@ class OrdersMonotone : public Invariant {
  public:
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "orders-never-older"; }
-  void orders_taken(const Machine& machine, Epoch epoch, std::uint64_t order) override {
-    auto& [highest_epoch, highest] = taken_[machine.name()];
-    if (epoch < highest_epoch || (epoch == highest_epoch && order < highest))
+  void orders_taken(const Machine& machine, const v1::Orders& orders,
+                    std::uint64_t order) override {
+    const Taken taken{
+        .generation = orders.lineage().generation(), .epoch = orders.epoch(), .order = order};
+    Taken& newest = taken_[machine.name()];
+    if (taken < newest)
       broken(fmt::format("{} took orders older than those it had", machine.name().str()));
-    highest_epoch = std::max(highest_epoch, epoch);
-    highest = order;
+    newest = taken;
   }
 
  private:
-  std::map<NodeName, std::pair<Epoch, std::uint64_t>> taken_;
+  struct Taken {
+    std::uint64_t generation = 0, epoch = 0, order = 0;
+    auto operator<=>(const Taken&) const = default;
+  };
+  std::map<NodeName, Taken> taken_;
 };
 
 }  // namespace

@@ -45,6 +45,8 @@ enum class Mutant {
   WaitForAllLogs,      // the controller waits even for logs that can never arrive
   // After an accepted loss of the journal's end, jobs continue as if it were whole.
   LossMeansNothing,
+  // After a loss, an attempt that was being started is ordered as if it had never been.
+  OrderAgain,
   ReuseNumbers,  // the next attempt gets a number that a lost one may have had
   // A restored copy admits agents that were sent more, and counts no loss.
   AcceptWithoutBridge,
@@ -112,6 +114,7 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::LossMeansNothing, "loss-means-nothing",
               "start-once device-exclusive no-step-after-next-exec one-current-attempt "
               "number-never-given-twice"},
+    MutantRow{Mutant::OrderAgain, "order-again", "start-once"},
     MutantRow{Mutant::ReuseNumbers, "reuse-numbers", "start-once number-never-given-twice"},
     MutantRow{Mutant::AcceptWithoutBridge, "accept-without-bridge",
               "start-once device-exclusive no-step-after-next-exec one-current-attempt "

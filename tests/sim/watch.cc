@@ -75,8 +75,8 @@ void Watch::fact_sent(const Machine& machine, const v1::Fact& fact) {
     world_.coverage.hit(Fault::Duplicate);
   for (const auto& one : all_) one->fact_sent(machine, fact);
 }
-void Watch::orders_taken(const Machine& machine, Epoch epoch, std::uint64_t order) {
-  for (const auto& one : all_) one->orders_taken(machine, epoch, order);
+void Watch::orders_taken(const Machine& machine, const v1::Orders& orders, std::uint64_t order) {
+  for (const auto& one : all_) one->orders_taken(machine, orders, order);
 }
 
 void Watch::accepted(const core::Event& event, const core::Ledger& before) {

@@ -34,7 +34,7 @@ class Watch {
   void sweeping(const Machine& machine, const agent::RunKey& run);
   void orphaned(const Machine& machine, const agent::RunKey& run, bool had_lease);
   void fact_sent(const Machine& machine, const v1::Fact& fact);
-  void orders_taken(const Machine& machine, Epoch epoch, std::uint64_t order);
+  void orders_taken(const Machine& machine, const v1::Orders& orders, std::uint64_t order);
   void accepted(const core::Event& event, const core::Ledger& before);
   void folded(const core::Event& event, const core::Ledger& after);
   void synced(const std::vector<journal::Row>& rows);

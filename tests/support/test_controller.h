@@ -28,7 +28,7 @@ struct TestController {
     journal::Journal& journal;
     const Clock& clock;
     Shell::Options shell;  // version, cluster and on_fatal are set here
-    std::function<void(const Error&)> on_behind;
+    std::function<void(const Error&, std::uint64_t generation)> on_behind;
   };
   explicit TestController(Setup setup)
       : store(std::move(*logs::LogStore::open(setup.dir / "logs", 1 << 30))) {

@@ -41,16 +41,33 @@ std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence&
   return unheard;
 }
 
-bool believable_reach(const AgentReach& reported, const Reach& reach) {
-  return reported.epoch.value <= reach.epoch.value + kReachBeyondMost &&
-         reported.acked.value <= reach.last.value + kReachBeyondMost;
+JournalEndLost end_lost(const Lineage& before, const LostEnd& lost, std::string id,
+                        std::uint64_t ticks) {
+  const std::uint64_t generation = std::max(before.generation, lost.generation) + 1;
+  // Each unknown loss among the lost rows moved the numbers on by less than twice kAttemptsUnknown.
+  const std::uint64_t losses = std::min(generation - before.generation, kGenerationsBeyondMost + 1);
+  const std::uint64_t skipped =
+      lost.rows ? std::min(*lost.rows, kAttemptsUnknown)
+                : (2 * losses - 1) * kAttemptsUnknown + ticks % kAttemptsUnknown;
+  return {.lineage = {.generation = generation, .id = std::move(id)},
+          .attempts_skipped = static_cast<std::uint32_t>(skipped)};
 }
 
-// Epochs are used once. An agent that has seen this epoch has either been connected to this
-// incarnation, or another incarnation started from the same copy. For an earlier epoch, everything
-// that was acknowledged was in the journal when this incarnation began. The journal's growth since
-// then explains nothing.
+bool believable_reach(const AgentReach& reported, const Reach& reach) {
+  if (reported.lineage.generation > reach.lineage.generation + kGenerationsBeyondMost) return false;
+  if (reported.lineage != reach.lineage) return true;  // its numbers are compared with nothing
+  return reported.epoch.value <= reach.epoch.value + kEpochsBeyondMost &&
+         reported.acked.value <= reach.last.value + kRowsBeyondMost;
+}
+
+// Epochs are used once in a lineage. An agent that has seen this epoch has either been connected to
+// this incarnation, or another incarnation started from the same copy. For an earlier epoch,
+// everything that was acknowledged was in the journal when this incarnation began. The journal's
+// growth since then explains nothing. A lineage before this one was given up, and so was everything
+// that agents have seen of it.
 bool reaches_beyond(const AgentReach& reported, const Reach& reach) {
+  if (reported.lineage != reach.lineage)
+    return reported.lineage.generation >= reach.lineage.generation;
   if (reported.epoch > reach.epoch || (reported.epoch == reach.epoch && !reported.welcomed))
     return true;
   return reported.acked > (reported.epoch == reach.epoch ? reach.last : reach.loaded);

@@ -7,16 +7,19 @@
 // beyond every number that may have been used (next_attempt.h). The attempt is not placed before
 // every node has reported what it has, or was silent for longer than anything of the job can run.
 //
-// An attempt that was just starting is broken. Nobody knows whether a node has carried out, ended
-// and forgotten the order. An order that is sent twice is a second start.
+// An attempt of which all nodes report that they have it goes on, also one that was just starting:
+// they report its facts again. If a node that was being started does not have it, nobody knows
+// whether the node has carried out, ended and forgotten the order. An order that is sent twice is a
+// second start. So that attempt is broken.
 //
 // In the lost time, a node may have been ordered to forget a run, and does not have it any more. If
 // the ledger takes the run for started, or waits for its logs, this proves that nothing of it is
 // left (NodeSeen::forgotten).
 //
-// The ledger shows the loss itself: the controller's next start skips kLossEpochs epochs for each
-// lost row, which nothing else does. That start stays in the journal for ever. It skips that many
-// for each row so that the epoch is new even if losses were among the lost rows.
+// The first batch of the start that continues from there records the loss (JournalEndLost), for
+// ever, and begins a new lineage (common/base/lineage.h). Agents keep the newest lineage that they
+// have seen, and compare it before the epoch and the index. So the epoch of a new lineage may be
+// lower than epochs that were lost.
 //
 // An older copy of the whole directory shows no loss, and its controller could repeat old orders.
 // An agent that was sent more reveals this at its Hello, and gets no order. Until then, nodes that
@@ -30,40 +33,30 @@
 #include <string>
 #include <vector>
 
+#include "common/base/lineage.h"
+#include "controller/core/model/event.h"
 #include "controller/core/model/ledger.h"
 #include "controller/core/model/limits.h"
 #include "controller/core/model/presence.h"
 
 namespace muster::core {
 
-// More than the number of starts of any controller.
-inline constexpr std::uint64_t kLossEpochs = 1'000'000;
-// Used if nobody knows how many rows were lost.
-inline constexpr std::uint64_t kLossRowsUnknown = 1'000'000;
 // No journal gives a higher number, so a higher one is not believed.
 inline constexpr std::uint32_t kAttemptReportedMax = 1'000'000'000;
+// Used if nobody knows how many rows were lost: more than the attempts of any job.
+inline constexpr std::uint64_t kAttemptsUnknown = 1'000'000;
 
-// The number of rows to assume for `losses` unknown losses; several may be among the lost rows. The
-// result is more than all of them together. `ticks` is the wall time in seconds: if one copy is
-// restored and accepted more than once, its numbers and epochs differ and grow.
-inline std::uint64_t rows_unknown(std::uint64_t losses, std::uint64_t ticks) {
-  return (losses > 1 ? 2 * losses - 1 : 1) * kLossRowsUnknown + ticks % kLossRowsUnknown;
-}
-
-inline Epoch next_epoch(Epoch before, std::uint64_t rows_lost) {
-  return Epoch(before.value + 1 + rows_lost * kLossEpochs);
-}
-
-// The maximum number of attempts of one job in the lost end: each was a row. 0: no loss; `started`
-// is an ordinary start after `before` (before == 0: it is the first start of all).
-inline std::uint32_t attempts_lost(Epoch before, Epoch started) {
-  if (before.value == 0 || started.value <= before.value + kLossEpochs) return 0;
-  const std::uint64_t rows = (started.value - before.value - 1) / kLossEpochs;
-  // More rows than one unknown loss: the large number that the journal counts for an earlier
-  // unknown loss, plus the rows behind it.
-  return static_cast<std::uint32_t>(
-      rows <= kLossRowsUnknown ? rows : kLossRowsUnknown + rows % kLossRowsUnknown);
-}
+// An accepted loss that no JournalEndLost records yet.
+struct LostEnd {
+  std::optional<std::uint64_t> rows;  // nothing: unknown
+  // The highest generation that is known to have existed; losses may be among what was lost.
+  std::uint64_t generation = 0;
+};
+// The event of this loss, for a journal that ends in `before`. `id` is random. `ticks` is the wall
+// time in seconds: if one copy is restored and accepted more than once, its attempts get other
+// numbers each time.
+JournalEndLost end_lost(const Lineage& before, const LostEnd& lost, std::string id,
+                        std::uint64_t ticks);
 
 // Whether the attempt's nodes scan for checkpoints first (NodeLaunch.scan_first). The records of
 // some checkpoints were lost with the journal's end, but the files are still on disk. So the nodes
@@ -82,20 +75,22 @@ std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence&
 
 // What an agent reports about the controllers of this cluster that it has met.
 struct AgentReach {
-  Epoch epoch;            // the highest it has seen
-  JournalIndex acked;     // the highest in an acknowledgement
+  Lineage lineage;        // the newest
+  Epoch epoch;            // the highest of that lineage
+  JournalIndex acked;     // the highest in an acknowledgement of that lineage
   bool welcomed = false;  // by this controller, since its start
 };
 // What this controller's journal can have sent to agents.
 struct Reach {
+  Lineage lineage;
   Epoch epoch;
   JournalIndex loaded;  // the journal's last index before this start
   JournalIndex last;    // at the moment
 };
-// The limit of a believable lead over this journal: as many unknown losses as anybody would accept.
-// No controller of one cluster gets further beyond its journal, and no accepted loss would reach
-// further.
-inline constexpr std::uint64_t kReachBeyondMost = 64 * kLossRowsUnknown * kLossEpochs;
+// The limits of a believable lead over this journal. No controller of one cluster gets further.
+inline constexpr std::uint64_t kGenerationsBeyondMost = 64;
+inline constexpr std::uint64_t kEpochsBeyondMost = 1'000'000;
+inline constexpr std::uint64_t kRowsBeyondMost = 1'000'000'000'000;
 bool believable_reach(const AgentReach& reported, const Reach& reach);
 // The agent was sent something that this journal cannot have. So the journal is older than it
 // should be, and a part of it was written twice.

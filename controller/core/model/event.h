@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/base/lineage.h"
 #include "common/base/time.h"
 #include "common/engine/model/placement.h"
 #include "muster/v1/node.pb.h"
@@ -54,10 +55,9 @@ struct ResumePoint {
 };
 
 // --- the events ----------------------------------------------------------------------------------
-// The journal keeps the first and the last ControllerStarted, and those around an accepted loss
-// (lost_end.h). It keeps the first and the last NodeRegistered of each node. A later replay may
-// lack those in between. So apply lets them change only the epoch, the cluster and the version, or
-// that node's own record.
+// The journal keeps the first and the last ControllerStarted, and the first and the last
+// NodeRegistered of each node. A later replay may lack those in between. So apply lets them change
+// only the epoch, the cluster and the version, or that node's own record.
 //
 // The journal drops a NodeDeclaredDead with the node's next registration. It changes nothing that
 // the registration does not set again.
@@ -65,6 +65,13 @@ struct ControllerStarted {
   Epoch epoch;
   ClusterId cluster;
   std::string version;
+};
+// A loss of the journal's end was accepted (lost_end.h). It is in the batch of the
+// ControllerStarted that continues from there.
+struct JournalEndLost {
+  Lineage lineage;  // begins here
+  // At most this many attempts of one job were in the lost end.
+  std::uint32_t attempts_skipped = 0;
 };
 // The node registered, or its data changed: a new boot, a new instance, or another inventory.
 // Clears "dead".
@@ -329,12 +336,12 @@ struct TombstoneDropped {
 };
 
 using EventBody =
-    std::variant<ControllerStarted, NodeRegistered, NodeDeclaredDead, JobSubmitted, CancelRequested,
-                 AttemptPlaced, NodeStarted, NodeStartFailed, RankExited, NodeSwept, FirstStep,
-                 CheckpointCompleted, CheckpointQuarantined, AttemptBroke, AttemptEnded, CaughtUp,
-                 AttemptCompleted, JobEnded, LogsCollected, JobArchived, TombstoneDropped,
-                 AuxiliaryExited, PredecessorSucceeded, AttemptNoted, ScriptLaunched,
-                 NodeClockSkewed>;
+    std::variant<ControllerStarted, JournalEndLost, NodeRegistered, NodeDeclaredDead, JobSubmitted,
+                 CancelRequested, AttemptPlaced, NodeStarted, NodeStartFailed, RankExited,
+                 NodeSwept, FirstStep, CheckpointCompleted, CheckpointQuarantined, AttemptBroke,
+                 AttemptEnded, CaughtUp, AttemptCompleted, JobEnded, LogsCollected, JobArchived,
+                 TombstoneDropped, AuxiliaryExited, PredecessorSucceeded, AttemptNoted,
+                 ScriptLaunched, NodeClockSkewed>;
 
 struct Event {
   WallTime at{};  // time of the batch that accepted it

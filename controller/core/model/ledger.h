@@ -130,8 +130,8 @@ struct JobRecord {
   std::string cancel_reason;
   // By number, from 1. Without gaps, unless the journal's end was lost (lost_end.h).
   std::vector<AttemptRecord> attempts;
-  // At most this many attempts were placed after the last one here, in a lost end of the journal.
-  // 0: none was lost.
+  // At most this many attempts were placed after the last one here, in a lost end of the journal
+  // (lost_end.h). 0: none was lost.
   std::uint32_t attempts_lost = 0;
   // In order of acceptance: the latest kCheckpointsMax, and always the one to resume from.
   std::vector<CheckpointRecord> checkpoints;
@@ -176,7 +176,8 @@ struct Tombstone {
 
 struct Ledger {
   ClusterId cluster;
-  Epoch epoch;
+  Lineage lineage;
+  Epoch epoch;  // of the lineage
   std::string version;
   JournalIndex index;  // of the last event that was folded
   std::map<NodeName, NodeRecord> nodes;

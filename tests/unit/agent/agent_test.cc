@@ -8,6 +8,7 @@
 #include "common/io/file.h"
 #include "common/io/frames.h"
 #include "common/log/log.h"
+#include "common/proto/proto_lineage.h"
 #include "common/rpc/channel.h"
 #include "muster/rundir/v1/rundir.pb.h"
 #include "tests/unit/agent_link/fake_controller.h"
@@ -26,6 +27,7 @@ class Wishes {
     if (request.has_hello()) {
       if (refusal_) return refusal_;
       v1::ConnectResponse welcome = welcome_message(cluster_, epoch_);
+      *welcome.mutable_welcome()->mutable_lineage() = to_proto(lineage_);
       welcome.mutable_welcome()->mutable_heartbeat_interval()->set_seconds(0);
       welcome.mutable_welcome()->mutable_heartbeat_interval()->set_nanos(20'000'000);
       stream.Write(welcome);
@@ -35,6 +37,7 @@ class Wishes {
         *response.mutable_orders()->add_orders() = start;
         response.mutable_orders()->set_cluster_id(cluster_);
         response.mutable_orders()->set_epoch(epoch_);
+        *response.mutable_orders()->mutable_lineage() = to_proto(lineage_);
         stream.Write(response);
       }
     } else if (request.has_facts()) {
@@ -53,12 +56,13 @@ class Wishes {
     return std::nullopt;
   }
   void want(const v1::Order& order, const std::string& cluster = kCluster.str(),
-            std::uint64_t epoch = 1) {
+            std::uint64_t epoch = 1, const Lineage& lineage = {}) {
     const std::lock_guard lock(mutex_);
     orders_.Clear();
     *orders_.add_orders() = order;
     orders_.set_cluster_id(cluster);
     orders_.set_epoch(epoch);
+    *orders_.mutable_lineage() = to_proto(lineage);
     changed_ = true;
   }
   // Sent at each Hello, one message for each order.
@@ -74,10 +78,11 @@ class Wishes {
     const std::lock_guard lock(mutex_);
     acks_heartbeats_ = false;
   }
-  void be(const std::string& cluster, std::uint64_t epoch) {
+  void be(const std::string& cluster, std::uint64_t epoch, const Lineage& lineage = {}) {
     const std::lock_guard lock(mutex_);
     cluster_ = cluster;
     epoch_ = epoch;
+    lineage_ = lineage;
   }
 
  private:
@@ -87,6 +92,7 @@ class Wishes {
     if (orders_.cluster_id().empty()) {
       response.mutable_orders()->set_cluster_id(cluster_);
       response.mutable_orders()->set_epoch(epoch_);
+      *response.mutable_orders()->mutable_lineage() = to_proto(lineage_);
     }
     stream.Write(response);
     changed_ = false;
@@ -96,6 +102,7 @@ class Wishes {
   std::vector<v1::Order> starts_;
   std::string cluster_ = kCluster.str();
   std::uint64_t epoch_ = 1, index_ = 0;
+  Lineage lineage_;
   bool changed_ = false, acks_heartbeats_ = true;
   std::optional<grpc::Status> refusal_;
 };
@@ -495,7 +502,7 @@ TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
   leave();
 }
 
-TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
+TEST_F(AgentTest, OrdersOfAnotherClusterAnotherLineageOrALowerEpochAreIgnored) {
   wishes_.be(kCluster.str(), 5);
   begin();
   ASSERT_TRUE(
@@ -507,6 +514,10 @@ TEST_F(AgentTest, OrdersOfAnotherClusterOrALowerEpochAreIgnored) {
   wishes_.want(run_order("touch ran"), "c-other", 5);
   ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable {
     return heard.has_heartbeat() && ++n == 5;
+  }));
+  wishes_.want(run_order("touch ran"), kCluster.str(), 5, {.generation = 1, .id = "a"});
+  ASSERT_TRUE(controller_->wait_for([n = 0](const v1::ConnectRequest& heard) mutable {
+    return heard.has_heartbeat() && ++n == 7;
   }));
   EXPECT_FALSE(std::filesystem::exists(run_dir()));
   // The epoch outlives this incarnation: a controller with a lower one is refused when it answers
@@ -545,6 +556,40 @@ TEST_F(AgentTest, AnEpochIsOnDiskBeforeItsOrdersAreObeyed) {
   ASSERT_EQ(found.wait_for(std::chrono::seconds(20)), std::future_status::ready);
   EXPECT_EQ(found.get(), 7U);
   EXPECT_TRUE(fact(v1::Fact::kSwept));
+}
+
+// A new lineage may have a lower epoch. Otherwise, after a kill in between, the next incarnation
+// would refuse this controller and obey an old one.
+TEST_F(AgentTest, ANewLineageIsOnDiskBeforeItsOrdersAreObeyed) {
+  wishes_.be(kCluster.str(), 5);
+  begin();
+  ASSERT_TRUE(
+      controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_heartbeat(); }));
+  leave();
+  std::promise<Result<Identity>> on_disk;
+  prepare_ = [&](StartRequest request) {
+    on_disk.set_value(read_identity(rundir::AgentLayout(dir_.path() / "state")));
+    return prepare_start(std::move(request));
+  };
+  const Lineage lineage{.generation = 1, .id = "a"};
+  wishes_.be(kCluster.str(), 2, lineage);
+  wishes_.want(run_order("exit 0"), kCluster.str(), 2, lineage);
+  begin();
+  auto future = on_disk.get_future();
+  ASSERT_EQ(future.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  const auto found = future.get();
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->lineage, lineage);
+  EXPECT_EQ(found->highest_epoch, Epoch(2));
+  EXPECT_EQ(found->acked, JournalIndex(0));
+  EXPECT_TRUE(fact(v1::Fact::kSwept));
+  leave();
+  begin();
+  const auto hello = controller_->wait_for(
+      [n = 0](const v1::ConnectRequest& heard) mutable { return heard.has_hello() && ++n == 3; });
+  ASSERT_TRUE(hello);
+  EXPECT_EQ(to_lineage(hello->hello().lineage()), lineage);
+  EXPECT_EQ(hello->hello().highest_epoch(), 2U);
 }
 
 // Regression: after a controller's restart, 3 of 4 queued jobs failed with "did not start its part

@@ -3,23 +3,29 @@
 
 #include <gtest/gtest.h>
 
+#include "common/proto/proto_lineage.h"
+
 namespace muster::agent {
 namespace {
 
 using Seen = std::map<RunKey, RunSeen>;
 
 struct ControllerLinkTest : testing::Test {
-  static v1::Welcome welcome_of(std::uint64_t epoch, const std::string& cluster = "c") {
+  static v1::Welcome welcome_of(std::uint64_t epoch, const std::string& cluster,
+                                const Lineage& lineage) {
     v1::Welcome welcome;
     welcome.set_cluster_id(cluster);
     welcome.set_epoch(epoch);
+    *welcome.mutable_lineage() = to_proto(lineage);
     return welcome;
   }
   // "run a", "stop b"
-  static v1::Orders orders_of(std::uint64_t epoch, const std::vector<std::string>& texts) {
+  static v1::Orders orders_of(std::uint64_t epoch, const std::vector<std::string>& texts,
+                              const Lineage& lineage = {}) {
     v1::Orders orders;
     orders.set_cluster_id("c");
     orders.set_epoch(epoch);
+    *orders.mutable_lineage() = to_proto(lineage);
     for (const std::string& text : texts) {
       v1::Order& order = *orders.add_orders();
       order.set_job_id(text.substr(text.find(' ') + 1));
@@ -36,13 +42,45 @@ struct ControllerLinkTest : testing::Test {
       texts.push_back((order.has_run() ? "run " : "stop ") + order.job_id());
     return texts;
   }
-  Result<bool> welcome(std::uint64_t epoch, const std::string& cluster = "c") {
-    return link.welcome(welcome_of(epoch, cluster), [this](const Identity& joined) {
+  Result<bool> welcome(std::uint64_t epoch, const std::string& cluster = "c",
+                       const Lineage& lineage = {}) {
+    return link.welcome(welcome_of(epoch, cluster, lineage), [this](const Identity& joined) {
       joins.push_back(joined);
       return join_result;
     });
   }
+  Result<bool> welcome(std::uint64_t epoch, const Lineage& lineage) {
+    return welcome(epoch, "c", lineage);
+  }
+  // The code and the text with which the agent refuses this controller. Its identity stays.
+  std::pair<ErrorCode, std::string> refusal(std::uint64_t epoch, const Lineage& lineage) {
+    const Identity before = link.identity();
+    const auto taken = welcome(epoch, lineage);
+    EXPECT_EQ(link.identity(), before);
+    if (taken) return {ErrorCode::Internal, "accepted"};
+    return {taken.error().code, taken.error().message};
+  }
+  // What was on disk when the agent had seen no more than this.
+  static Identity on_disk(std::uint64_t epoch, const Lineage& lineage = {}) {
+    return {.instance = InstanceId("i"),
+            .cluster = ClusterId("c"),
+            .lineage = lineage,
+            .highest_epoch = Epoch(epoch)};
+  }
+  bool ack(std::uint64_t index) {
+    v1::FactAck ack;
+    ack.set_index(index);
+    return link.take(ack);
+  }
+  v1::Hello hello() const {
+    v1::Hello hello;
+    link.fill(hello);
+    return hello;
+  }
   using Texts = std::vector<std::string>;
+  const Lineage first{.generation = 1, .id = "a"};
+  const Lineage second{.generation = 2, .id = "b"};
+  const Lineage other_second{.generation = 2, .id = "x"};
 
   ControllerLink link{Identity{.instance = InstanceId("i")}};
   std::vector<Identity> joins;
@@ -88,8 +126,8 @@ TEST_F(ControllerLinkTest, OrdersWaitForTheirEpochAndNoneIsLost) {
     EXPECT_FALSE(taken.obey || taken.store) << job;
   }
   EXPECT_EQ(obeyed(), Texts{"none"});
-  EXPECT_FALSE(link.stored(Epoch(3), Seen())) << "an older write";
-  EXPECT_TRUE(link.stored(Epoch(4), Seen()));
+  EXPECT_FALSE(link.stored(on_disk(3), Seen())) << "an older write";
+  EXPECT_TRUE(link.stored(on_disk(4), Seen()));
   EXPECT_EQ(obeyed(), (Texts{"stop x", "run c", "run b", "run a"}));
 }
 
@@ -125,7 +163,7 @@ TEST_F(ControllerLinkTest, AnEpochThatOnlyTheOrdersNameIsStoredFirst) {
   EXPECT_TRUE(taken.store);
   EXPECT_FALSE(taken.obey);
   EXPECT_EQ(link.identity().highest_epoch, Epoch(5));
-  EXPECT_TRUE(link.stored(Epoch(5), Seen()));
+  EXPECT_TRUE(link.stored(on_disk(5), Seen()));
   EXPECT_EQ(obeyed(), Texts{"run a"});
 }
 
@@ -167,16 +205,147 @@ TEST_F(ControllerLinkTest, AnAcknowledgementCountsFromTheSendingOfItsHeartbeat) 
 }
 
 TEST_F(ControllerLinkTest, AnAcknowledgedIndexOnlyRises) {
-  v1::FactAck ack;
-  ack.set_index(7);
-  EXPECT_TRUE(link.take(ack));
-  EXPECT_FALSE(link.take(ack));
-  ack.set_index(5);
-  EXPECT_FALSE(link.take(ack));
-  v1::Hello hello;
-  link.fill(hello);
-  EXPECT_EQ(hello.acked_index(), 7u);
-  EXPECT_EQ(hello.instance(), "i");
+  EXPECT_TRUE(ack(7));
+  EXPECT_FALSE(ack(7));
+  EXPECT_FALSE(ack(5));
+  EXPECT_EQ(hello().acked_index(), 7u);
+  EXPECT_EQ(hello().instance(), "i");
+}
+
+TEST_F(ControllerLinkTest, ItJoinsWithTheLineageDurably) {
+  EXPECT_FALSE(*welcome(3, second)) << "it is stored already";
+  ASSERT_EQ(joins.size(), 1u);
+  EXPECT_EQ(joins[0], on_disk(3, second));
+  EXPECT_TRUE(link.take(orders_of(3, {"run a"}, second), Seen()).obey);
+}
+
+TEST_F(ControllerLinkTest, AnOlderLineageIsRefusedWhateverItsEpoch) {
+  ASSERT_TRUE(welcome(3, second));
+  EXPECT_EQ(refusal(99, first),
+            std::pair(ErrorCode::Conflict,
+                      std::string("the controller is of an older journal (lineage generation 1, "
+                                  "this agent has seen generation 2): it is an old controller, or "
+                                  "one with an old copy of its journal; stop it")));
+  EXPECT_EQ(refusal(99, {}).first, ErrorCode::Conflict);
+  EXPECT_EQ(welcome(99, "d", first).error().code, ErrorCode::NotAllowed)
+      << "the cluster is compared first";
+}
+
+TEST_F(ControllerLinkTest, AnotherLineageOfTheSameGenerationIsRefused) {
+  ASSERT_TRUE(welcome(3, second));
+  EXPECT_EQ(refusal(99, other_second),
+            std::pair(ErrorCode::Conflict,
+                      std::string("the controller is of another journal (lineage 'x' of generation "
+                                  "2, this agent has seen 'b'): two controllers went on from "
+                                  "copies of one journal; stop the wrong one")));
+}
+
+TEST_F(ControllerLinkTest, EpochsCompareWithinALineage) {
+  ASSERT_TRUE(welcome(3, second));
+  EXPECT_EQ(refusal(2, second).first, ErrorCode::Conflict);
+  EXPECT_FALSE(*welcome(3, second));
+  EXPECT_TRUE(*welcome(4, second)) << "to be stored";
+  EXPECT_EQ(link.identity(), on_disk(4, second));
+}
+
+TEST_F(ControllerLinkTest, ANewerLineageIsTakenWithALowerEpoch) {
+  ASSERT_TRUE(welcome(9, first));
+  EXPECT_TRUE(ack(70));
+  EXPECT_TRUE(*welcome(2, second)) << "to be stored";
+  EXPECT_EQ(joins.size(), 1u) << "it joins once";
+  EXPECT_EQ(link.identity(), on_disk(2, second)) << "the acknowledged index begins anew";
+  EXPECT_TRUE(ack(5));
+  EXPECT_EQ(to_lineage(hello().lineage()), second);
+  EXPECT_EQ(hello().highest_epoch(), 2u);
+  EXPECT_EQ(hello().acked_index(), 5u);
+  EXPECT_EQ(refusal(9, first).first, ErrorCode::Conflict);
+  EXPECT_EQ(refusal(1, second).first, ErrorCode::Conflict);
+}
+
+TEST_F(ControllerLinkTest, AHigherEpochInANewerLineageIsTakenToo) {
+  ASSERT_TRUE(welcome(3));
+  EXPECT_TRUE(ack(70));
+  EXPECT_TRUE(*welcome(4, first));
+  EXPECT_EQ(link.identity(), on_disk(4, first));
+}
+
+TEST_F(ControllerLinkTest, OrdersWaitUntilTheNewLineageIsDurable) {
+  ASSERT_TRUE(welcome(9, first));
+  ASSERT_TRUE(*welcome(2, second));
+  EXPECT_FALSE(link.take(orders_of(2, {"run a"}, second), Seen()).obey);
+  EXPECT_FALSE(link.stored(on_disk(9, first), Seen())) << "an older write with a higher epoch";
+  EXPECT_FALSE(link.take(orders_of(2, {"run b"}, second), Seen()).obey);
+  EXPECT_EQ(obeyed(), Texts{"none"});
+  EXPECT_TRUE(link.stored(on_disk(2, second), Seen()));
+  EXPECT_EQ(obeyed(), (Texts{"run b", "run a"}));
+  EXPECT_FALSE(link.stored(on_disk(2, second), Seen())) << "nothing waits";
+}
+
+TEST_F(ControllerLinkTest, OrdersWaitForTheLastOfSeveralWrites) {
+  ASSERT_TRUE(welcome(9));
+  ASSERT_TRUE(*welcome(2, first));
+  ASSERT_TRUE(*welcome(1, second));
+  ASSERT_TRUE(*welcome(3, second));
+  EXPECT_FALSE(link.take(orders_of(3, {"run a"}, second), Seen()).obey);
+  EXPECT_FALSE(link.stored(on_disk(2, first), Seen()));
+  EXPECT_FALSE(link.stored(on_disk(1, second), Seen()));
+  EXPECT_EQ(obeyed(), Texts{"none"});
+  EXPECT_TRUE(link.stored(on_disk(3, second), Seen()));
+  EXPECT_EQ(obeyed(), Texts{"run a"});
+}
+
+TEST_F(ControllerLinkTest, OrdersOfAnotherLineageAreIgnored) {
+  ASSERT_TRUE(welcome(9, first));
+  ASSERT_TRUE(welcome(2, second));
+  ASSERT_FALSE(link.stored(on_disk(2, second), Seen()));
+  auto taken = link.take(orders_of(9, {"run a"}, first), Seen());
+  EXPECT_EQ(taken.ignored,
+            "ignoring orders of lineage generation 1: this agent has seen generation 2");
+  EXPECT_FALSE(taken.obey || taken.store);
+  taken = link.take(orders_of(9, {"run a"}, first), Seen());
+  EXPECT_EQ(taken.ignored, "") << "the same reason is returned once";
+  taken = link.take(orders_of(9, {"run a"}), Seen());
+  EXPECT_EQ(taken.ignored,
+            "ignoring orders of lineage generation 0: this agent has seen generation 2");
+  taken = link.take(orders_of(9, {"run a"}, other_second), Seen());
+  EXPECT_EQ(taken.ignored, "ignoring orders of another lineage of generation 2");
+  taken = link.take(orders_of(9, {"run a"}, {.generation = 3, .id = "c"}), Seen());
+  EXPECT_EQ(taken.ignored,
+            "ignoring orders of lineage generation 3: this agent has seen generation 2")
+      << "a new one comes only with a Welcome";
+  EXPECT_FALSE(taken.obey || taken.store);
+  EXPECT_EQ(obeyed(), Texts{"none"});
+  EXPECT_EQ(link.identity(), on_disk(2, second));
+  EXPECT_TRUE(link.take(orders_of(2, {"run b"}, second), Seen()).obey);
+  EXPECT_EQ(obeyed(), Texts{"run b"});
+}
+
+TEST_F(ControllerLinkTest, AMalformedLineageIsRefused) {
+  const auto malformed = [this](const Lineage& lineage) {
+    return refusal(3, lineage).first == ErrorCode::InvalidArgument;
+  };
+  for (const bool joined : {false, true}) {
+    EXPECT_TRUE(malformed({.generation = 0, .id = "a"})) << joined;
+    EXPECT_TRUE(malformed({.generation = 1, .id = ""})) << joined;
+    EXPECT_TRUE(malformed({.generation = 1, .id = std::string(65, 'a')})) << joined;
+    if (!joined) {
+      ASSERT_TRUE(welcome(3));
+    }
+  }
+  EXPECT_EQ(refusal(3, {.generation = 1, .id = ""}).second,
+            "the controller has a malformed lineage (generation 1, an id of 0 bytes): it is no "
+            "controller of muster; check its address");
+  EXPECT_TRUE(welcome(3, {.generation = 1, .id = std::string(64, 'a')}));
+}
+
+// The state directory gives the next incarnation its identity.
+TEST_F(ControllerLinkTest, TheNextIncarnationKnowsTheLineage) {
+  link = ControllerLink(on_disk(5, second));
+  EXPECT_EQ(to_lineage(hello().lineage()), second);
+  EXPECT_EQ(hello().highest_epoch(), 5u);
+  EXPECT_EQ(refusal(9, first).first, ErrorCode::Conflict);
+  EXPECT_FALSE(*welcome(5, second)) << "it is on disk";
+  EXPECT_TRUE(link.take(orders_of(5, {"run a"}, second), Seen()).obey);
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ TEST(StateDir, IdentityIsMadeOnceAndKept) {
     identity = state->identity();
     EXPECT_EQ(identity.instance.str().size(), 32U);
     identity.cluster = ClusterId("c-1");
+    identity.lineage = {.generation = 2, .id = "b"};
     identity.highest_epoch = Epoch(4);
     identity.acked = JournalIndex(99);
     ASSERT_TRUE(state->store(identity));

@@ -31,12 +31,12 @@ class ClusterTest : public testing::Test {
     Shell::Options options;
     options.describe = describe;
     options.limits.silent_after = std::chrono::minutes(1);
-    controller_ = std::make_unique<TestController>(
-        TestController::Setup{.dir = dir_,
-                              .journal = journal_,
-                              .clock = system_clock(),
-                              .shell = std::move(options),
-                              .on_behind = [this](const Error&) { behind_ = true; }});
+    controller_ = std::make_unique<TestController>(TestController::Setup{
+        .dir = dir_,
+        .journal = journal_,
+        .clock = system_clock(),
+        .shell = std::move(options),
+        .on_behind = [this](const Error&, std::uint64_t) { behind_ = true; }});
     edge_ = std::make_unique<Edge>(
         Edge{.shell = *controller_->shell,
              .logs = *controller_->store,

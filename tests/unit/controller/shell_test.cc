@@ -162,7 +162,8 @@ class ShellTest : public testing::Test {
     options.version = "test";
     options.new_cluster = ClusterId("cluster");
     options.describe = describe;
-    options.epochs_lost = [this] { return epochs_lost_; };
+    options.lost = [this] { return lost_; };
+    options.lineage_id = "lineage";
     options.on_fatal = [this](const Error& error) { trace_.add("fatal " + error.message); };
     shell_ = std::make_unique<Shell>(*journal_, system_clock(), std::move(options));
     const auto started = shell_->start();
@@ -198,7 +199,7 @@ class ShellTest : public testing::Test {
     return seen.get_future().get();
   }
 
-  std::optional<std::uint64_t> epochs_lost_ = 0;
+  std::optional<core::LostEnd> lost_;
   std::shared_ptr<journal::MemoryDisk> disk_ = std::make_shared<journal::MemoryDisk>();
   Trace trace_;
   std::unique_ptr<BlockedJournal> journal_;
@@ -296,37 +297,44 @@ TEST_F(ShellTest, StartsAgainWhereItWasWithAHigherEpoch) {
   EXPECT_EQ(jobs_seen(), 1u);
 }
 
-// The fold knows of the loss by the distance of the skip, now and at every later start; jobs after
-// the loss are not affected.
+// The row of the loss stays, and every later start folds it; jobs after the loss are not affected.
 TEST_F(ShellTest, ALossIsInTheLedgerForEver) {
   ASSERT_TRUE(submit("0000000000001", "one"));
   ASSERT_TRUE(trace_.wait_for("reply 0000000000001"));
-  const auto lost_ones = [this] {
-    std::promise<std::vector<JobId>> seen;
+  struct Seen {
+    std::vector<JobId> lost;
+    Lineage lineage;
+  };
+  const auto seen = [this] {
+    std::promise<Seen> promise;
     EXPECT_TRUE(shell_->read([&](const View& view) {
-      std::vector<JobId> lost;
+      Seen now{.lost = {}, .lineage = view.ledger.lineage};
       for (const auto& [id, job] : view.ledger.jobs) {
-        if (job.attempts_lost > 0) lost.push_back(id);
+        if (job.attempts_lost > 0) now.lost.push_back(id);
       }
-      seen.set_value(lost);
+      promise.set_value(std::move(now));
     }));
-    return seen.get_future().get();
+    return promise.get_future().get();
   };
   make_again();
-  EXPECT_EQ(lost_ones(), std::vector<JobId>());
-  for (const std::optional<std::uint64_t> lost :
+  EXPECT_EQ(seen().lost, std::vector<JobId>());
+  EXPECT_EQ(seen().lineage, Lineage());
+  std::uint64_t generation = 0;
+  for (const std::optional<std::uint64_t> rows :
        {std::optional<std::uint64_t>(3), std::optional<std::uint64_t>()}) {
     const Epoch before = started_.epoch;
-    epochs_lost_ = lost;
+    lost_ = core::LostEnd{.rows = rows};
     make_again();
-    EXPECT_EQ(started_.epoch, core::next_epoch(before, lost.value_or(core::kLossRowsUnknown)));
-    EXPECT_EQ(lost_ones(), std::vector{JobId("0000000000001")});
+    EXPECT_EQ(started_.epoch, Epoch(before.value + 1));
+    EXPECT_EQ(seen().lost, std::vector{JobId("0000000000001")});
+    EXPECT_EQ(seen().lineage, (Lineage{.generation = ++generation, .id = "lineage"}));
   }
-  epochs_lost_ = 0;
+  lost_.reset();
   ASSERT_TRUE(submit("0000000000002", "two"));
   ASSERT_TRUE(trace_.wait_for("reply 0000000000002"));
   for (int start = 0; start < 4; ++start) make_again();  // superseded rows go
-  EXPECT_EQ(lost_ones(), std::vector{JobId("0000000000001")});
+  EXPECT_EQ(seen().lost, std::vector{JobId("0000000000001")});
+  EXPECT_EQ(seen().lineage.generation, generation);
 }
 
 // Regression: 4,000 jobs that became placeable at once were placed in one batch, and nobody was

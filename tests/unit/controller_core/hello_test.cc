@@ -118,6 +118,39 @@ TEST(Hello, WhoKnowsMoreThanTheJournalHasGivesItAway) {
   }
 }
 
+// Epochs and rows compare only within one lineage of the journal.
+TEST(Hello, TheLineageIsComparedBeforeTheEpoch) {
+  Ledger second = ledger();
+  second.lineage = {.generation = 2, .id = "two"};
+  const auto judge = [&](std::uint64_t generation, const std::string& id, std::uint64_t epoch,
+                         std::uint64_t acked) {
+    v1::Hello says = hello();
+    says.set_cluster_id("c");
+    says.set_highest_epoch(epoch);
+    says.set_acked_index(acked);
+    says.mutable_lineage()->set_generation(generation);
+    says.mutable_lineage()->set_id(id);
+    return judge_hello(says, second, JournalIndex(8), JournalIndex(10), /*welcomed=*/false);
+  };
+  // What an agent has seen of an earlier one was given up with it.
+  EXPECT_FALSE(judge(0, "", 50, 5'000).refusal);
+  EXPECT_FALSE(judge(1, "one", 50, 5'000).refusal);
+  EXPECT_FALSE(judge(2, "two", 2, 8).refusal);
+  EXPECT_NE(judge(2, "two", 4, 0).behind, "") << "within the lineage the epoch decides";
+  EXPECT_EQ(judge(2, "other", 1, 0).behind,
+            "the controller's journal is older than what node 'n1' has seen: that was generation 2 "
+            "of its lineage (other), but this journal is generation 2 of its lineage (two); its "
+            "directory is an older copy, or another controller went on from it")
+      << "two losses were accepted on copies of one journal";
+  EXPECT_NE(judge(3, "three", 1, 0).behind, "");
+  EXPECT_NE(judge(2 + kGenerationsBeyondMost, "far", 1, 0).behind, "");
+  const Judged beyond = judge(3 + kGenerationsBeyondMost, "far", 1, 0);
+  EXPECT_EQ(beyond.behind, "");
+  ASSERT_TRUE(beyond.refusal);
+  EXPECT_NE(beyond.refusal->message.find("which no controller of this cluster"), std::string::npos)
+      << beyond.refusal->message;
+}
+
 // Regression: one Hello of anybody with the token ended the controller, at every start.
 TEST(Hello, WhoIsNotKnownHereEndsNothing) {
   v1::Hello says = hello();
@@ -147,7 +180,7 @@ TEST(Hello, WhatNoControllerCanHaveReachedIsNotBelieved) {
     return judged(one);
   };
   for (const std::uint64_t far :
-       {std::uint64_t{1} << 63, ~std::uint64_t{0}, 3 + kReachBeyondMost + 1'000}) {
+       {std::uint64_t{1} << 63, ~std::uint64_t{0}, kRowsBeyondMost + 1'000}) {
     for (const Judged& found : {says(far, 0), says(2, far)}) {
       EXPECT_EQ(found.behind, "") << far;
       EXPECT_EQ(found.refusal->code, ErrorCode::Unsatisfiable);
@@ -156,7 +189,9 @@ TEST(Hello, WhatNoControllerCanHaveReachedIsNotBelieved) {
           << found.refusal->message;
     }
   }
-  EXPECT_NE(says(3 + kReachBeyondMost, 0).behind, "");
+  EXPECT_NE(says(3 + kEpochsBeyondMost, 0).behind, "");
+  EXPECT_EQ(says(4 + kEpochsBeyondMost, 0).behind, "");
+  EXPECT_NE(says(2, 10 + kRowsBeyondMost).behind, "");
 }
 
 // It is kept for ever, and every answer that shows the node contains it.

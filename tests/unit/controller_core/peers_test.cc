@@ -1,6 +1,7 @@
 // Which agent has a node's name, and what it is ordered. hub_test has the same over real streams.
 #include "controller/core/peers.h"
 
+#include "common/proto/proto_lineage.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {
@@ -54,6 +55,7 @@ struct PeersTest : testing::Test, SmallWorld {
     const auto made = peers.orders(NodeName("n1"), view(), always);
     if (!made) return std::nullopt;
     EXPECT_EQ(made->stream.connection, stream.connection);
+    EXPECT_EQ(to_lineage(made->standing.lineage()), ledger.lineage);
     EXPECT_EQ(made->standing.epoch(), ledger.epoch.value);
     EXPECT_EQ(made->standing.cluster_id(), "c");
     std::vector<std::string> texts;
@@ -71,7 +73,8 @@ struct PeersTest : testing::Test, SmallWorld {
   Peers::Stream stream;
 };
 
-TEST_F(PeersTest, TheWelcomeNamesTheClusterAndTheEpoch) {
+TEST_F(PeersTest, TheWelcomeNamesTheClusterTheLineageAndTheEpoch) {
+  ledger.lineage = {.generation = 2, .id = "two"};
   const Peers::Judgement judgement = judge(hello());
   ASSERT_FALSE(judgement.refusal);
   put(judgement.input);
@@ -79,6 +82,7 @@ TEST_F(PeersTest, TheWelcomeNamesTheClusterAndTheEpoch) {
       {.node = NodeName("n1"), .connection = judgement.then.connection}, std::nullopt, view());
   ASSERT_TRUE(admission.welcome);
   EXPECT_EQ(admission.welcome->cluster_id(), "c");
+  EXPECT_EQ(to_lineage(admission.welcome->lineage()), ledger.lineage);
   EXPECT_EQ(admission.welcome->epoch(), 3u);
   EXPECT_EQ(admission.welcome->heartbeat_interval().seconds(), 1);
   EXPECT_TRUE(peers.is_welcomed(NodeName("n1")));
@@ -188,6 +192,21 @@ TEST_F(PeersTest, OnlyTheKnownAgentOfAFreeNameShowsThatTheJournalIsBehind) {
   const Peers::Judgement judgement = judge(more);
   EXPECT_EQ(judgement.behind, "");
   EXPECT_TRUE(judgement.refusal);
+}
+
+// The lost end of the journal may have contained that it was started, ended and forgotten. Nothing
+// has been proposed yet.
+TEST_F(PeersTest, WhatWasPlacedBeforeALossIsNotOrderedAgain) {
+  ASSERT_EQ(connect(hello()), "");
+  submit("a", spec("a", 1, 1));
+  ASSERT_EQ(orders(), Texts{"run a.1"});
+  peers = Peers(std::chrono::seconds(1));
+  accept({.events = {JournalEndLost{.lineage = {.generation = 1, .id = "one"},
+                                    .attempts_skipped = 3}}});
+  const Peers::Judgement judgement = judge(hello());
+  stream.connection = judgement.then.connection;
+  ASSERT_TRUE(peers.registered(stream, std::nullopt, view()).welcome);
+  EXPECT_EQ(orders(true), Texts{"stop a.1"});
 }
 
 TEST_F(PeersTest, EachPartIsOrderedOnceAndStopsAreRepeated) {

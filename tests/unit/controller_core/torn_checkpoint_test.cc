@@ -226,7 +226,8 @@ struct LostWorld : TornWorld {
     saved({10});
     started("j", 2, "n0");
     exited("j", 2, "n0", 0, -1, 9);
-    accept({.events = {ControllerStarted{.epoch = next_epoch(Epoch(1), 5)}}});
+    accept({.events = {end_lost({}, {.rows = 5}, "id", /*ticks=*/0),
+                       ControllerStarted{.epoch = Epoch(2)}}});
     EXPECT_EQ(job("j").attempts_lost, 5U);
     swept("j", 2, "n0");
     EXPECT_EQ(job("j").current()->number.value, 8U);

@@ -34,7 +34,7 @@ TEST(Ballast, AFullDiskTakesTheMark) {
     ASSERT_FALSE(opened.error) << opened.error->message;
     append(*opened.journal, {started(1)});
     fill(dir.path() / "disk" / "other");
-    const auto marked = opened.journal->mark_behind("node 'n1' was told up to row 9");
+    const auto marked = opened.journal->mark_behind("node 'n1' was told up to row 9", 7);
     ASSERT_TRUE(marked) << marked.error().message;
     EXPECT_EQ(std::filesystem::exists(at / "head.before-mark"), ballast != 0)
         << "written over, nothing of the head is left";
@@ -42,6 +42,7 @@ TEST(Ballast, AFullDiskTakesTheMark) {
     opened = open_journal(options);
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.journal->behind(), "node 'n1' was told up to row 9");
+    EXPECT_EQ(HeadFile::behind(at / "head")->generation, 7u);
   }
 }
 

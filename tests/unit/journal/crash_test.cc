@@ -126,6 +126,48 @@ TEST(Crash, AtAnySyncKeepsWhatWasReleased) {
   EXPECT_GT(points, 2 * 8);
 }
 
+// The process dies at any sync of a start that accepts a loss. The next start may have to accept it
+// again, and reports the highest generation that was known.
+TEST(Crash, OfAnAcceptedLossForgetsNoGeneration) {
+  TempDir dir;
+  const auto at = dir.path() / "journal";
+  int points = 0;
+  for (const bool marked : {false, true}) {
+    const auto before = dir.path() / (marked ? "marked" : "damaged");
+    {
+      Opened opened = open_journal(before);
+      append(*opened.journal, {started(1), submitted("j1", "one")});
+      append(*opened.journal, {end_lost(3), started(2)});
+      if (marked) {
+        ASSERT_TRUE(opened.journal->mark_behind("node 'n1' knows more", 9));
+      }
+    }
+    if (!marked) sql(before, "DELETE FROM rows WHERE idx=3");
+    for (std::uint64_t die_at = 1;; ++die_at) {
+      copy_dir(before, at);
+      const pid_t child = ::fork();
+      if (child == 0) {
+        std::uint64_t seen = 0;
+        on_sync([&](bool is_before) {
+          if (is_before && ++seen == die_at) ::_exit(9);
+        });
+        ::_exit(open_journal(at, true).error ? 8 : 0);
+      }
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      ASSERT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 9));
+      const Opened opened = open_journal(at, true);
+      ASSERT_FALSE(opened.error) << opened.error->message;
+      ASSERT_TRUE(opened.journal->lost()) << "sync " << die_at;
+      EXPECT_EQ(opened.journal->lost()->generation, marked ? 9u : 3u) << "sync " << die_at;
+      EXPECT_EQ(opened.rows.size(), marked ? 4u : 2u);
+      if (WEXITSTATUS(status) == 0) break;
+      ++points;
+    }
+  }
+  EXPECT_GT(points, 6);
+}
+
 TEST(Crash, AtTheSeamsOfABatch) {
   struct Dead {};
   for (const bool before : {true, false}) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "controller/journal/head.h"
 #include "controller/journal/row_table.h"
@@ -14,6 +15,7 @@ namespace muster::journal {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -67,20 +69,24 @@ TEST_P(DamagedRow, IsRefusedByNameAndGivenUpOnRequest) {
   EXPECT_EQ(accepted.rows.size(), hurt.sound);
   EXPECT_TRUE(is_prefix(written, accepted.rows));
   EXPECT_EQ(accepted.journal->last(), JournalIndex(12)) << "no index is used twice";
-  EXPECT_EQ(accepted.journal->lost(), 12 - hurt.sound);
+  ASSERT_TRUE(accepted.journal->lost());
+  EXPECT_EQ(accepted.journal->lost()->rows, 12 - hurt.sound);
+  EXPECT_EQ(accepted.journal->lost()->generation, 0u);
   ASSERT_EQ(accepted.journal->notices().size(), 1u);
   EXPECT_THAT(accepted.journal->notices()[0],
               AllOf(HasSubstr(hurt.says), HasSubstr("journal.damaged-1.db")));
   EXPECT_TRUE(std::filesystem::exists(dir.path() / "journal.damaged-1.db"));
-  const auto more = append(*accepted.journal, {started(2)});
+  const auto more = append(*accepted.journal, {end_lost(1), started(2)});
   EXPECT_THAT(more.at(0), StartsWith("13 "));
+  EXPECT_FALSE(accepted.journal->lost());
   accepted.journal.reset();
 
   const Opened after = open_journal(dir.path());
   ASSERT_FALSE(after.error) << after.error->message;
-  EXPECT_EQ(after.rows.size(), hurt.sound + 1);
-  EXPECT_EQ(after.rows.back(), more[0]);
-  EXPECT_EQ(after.journal->lost(), 0u);
+  EXPECT_EQ(after.rows.size(), hurt.sound + 2);
+  EXPECT_EQ(after.rows.at(hurt.sound), more[0]);
+  EXPECT_EQ(after.rows.back(), more[1]);
+  EXPECT_FALSE(after.journal->lost());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -176,7 +182,7 @@ TEST(DamagedFile, ALostJournalIdCostsNoRow) {
     const Opened accepted = open_journal(dir.path(), true);
     ASSERT_FALSE(accepted.error) << accepted.error->message;
     EXPECT_EQ(accepted.rows, written);
-    EXPECT_EQ(accepted.journal->lost(), 0u);
+    EXPECT_FALSE(accepted.journal->lost());
   }
 }
 
@@ -288,7 +294,7 @@ TEST(Head, ATornSlotLeavesTheOther) {
   opened.journal.reset();
   const std::string head = read_all(dir.path() / "head");
   ASSERT_EQ(head.size(), 1024u);
-  EXPECT_THAT(head, HasSubstr(" c-1 "));  // people can read it
+  EXPECT_THAT(head, HasSubstr(" c-1 0 "));  // people can read it
   for (const std::size_t slot : {0u, 512u}) {
     std::string torn = head;
     torn.replace(slot + 60, 200, 200, '#');
@@ -328,8 +334,8 @@ TEST(Head, GoneOrWhollyDamagedIsRefused) {
       << "the database was sound: it stays";
 }
 
-// Without a head of its own, nobody knows what came after the database's last row. No index and no
-// epoch that anybody may have seen is used again. The loss is reported as unknown, not as none.
+// Without a head of its own, nobody knows what came after the database's last row. No index that
+// anybody may have seen is used again. The loss is reported as unknown, not as none.
 TEST(Head, WithoutItTheLossIsUnknown) {
   TempDir dir;
   for (const char* name :
@@ -359,12 +365,13 @@ TEST(Head, WithoutItTheLossIsUnknown) {
       sql(at, "UPDATE rows SET type=type+1 WHERE idx=3");
     const std::uint64_t sound = std::string_view(name).ends_with("damaged") ? 2 : 3;
     ASSERT_TRUE(open_journal(at).error);
-    // It dies before it has written its own epoch: the next start knows no more.
+    // It dies before it has written its first batch: the next start knows no more.
     for (const bool accept_loss : {true, false}) {
       const Opened opened = open_journal(at, accept_loss);
       ASSERT_FALSE(opened.error) << opened.error->message;
       EXPECT_EQ(opened.rows.size(), sound);
-      EXPECT_FALSE(opened.journal->lost());
+      ASSERT_TRUE(opened.journal->lost());
+      EXPECT_EQ(opened.journal->lost()->rows, std::nullopt);
       EXPECT_EQ(opened.journal->last(), JournalIndex(sound + kRowsUnknown));
       if (accept_loss) {
         ASSERT_EQ(opened.journal->notices().size(), 1u);
@@ -373,16 +380,47 @@ TEST(Head, WithoutItTheLossIsUnknown) {
       }
     }
     Opened opened = open_journal(at);
-    const auto more = append(*opened.journal, {started(1'000'002)});
+    const auto more = append(*opened.journal, {end_lost(1), started(2)});
     EXPECT_THAT(more.at(0), StartsWith(std::to_string(sound + kRowsUnknown + 1) + " "));
     opened.journal.reset();
     opened = open_journal(at);
     ASSERT_FALSE(opened.error) << opened.error->message;
-    EXPECT_EQ(opened.rows.size(), sound + 1);
-    EXPECT_EQ(opened.journal->lost(), 0u) << "its epoch has skipped them";
+    EXPECT_EQ(opened.rows.size(), sound + 2);
+    EXPECT_FALSE(opened.journal->lost()) << "it is recorded";
     std::filesystem::remove_all(dir.path() / "branch");
     std::filesystem::remove_all(dir.path() / "other");
   }
+}
+
+TEST(Head, ComesBackAsItWent) {
+  TempDir dir;
+  const auto file = dir.path() / "head";
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  Head head{.journal_id = std::string(32, 'a'),
+            .index = JournalIndex(kMost),
+            .chain = chain_start("a"),
+            .cluster = ClusterId(std::string(128, 'c')),
+            .generation = kMost};
+  auto made = HeadFile::create(file, head);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(HeadFile::read(file)->value(), head);
+  EXPECT_EQ(*HeadFile::generation(file), kMost);
+  head.cluster = {};
+  for (const std::uint64_t generation : {std::uint64_t{0}, std::uint64_t{7}}) {
+    head.generation = generation;
+    ASSERT_TRUE(made->write(head));
+    ASSERT_TRUE(made->write(head));
+    EXPECT_EQ(HeadFile::read(file)->value(), head);
+    EXPECT_EQ(*HeadFile::generation(file), generation);
+  }
+  // The checksum covers the generation.
+  std::string text = read_all(file);
+  for (std::size_t at = 0; (at = text.find(" - 7 ", at)) != std::string::npos;) text[at + 3] = '8';
+  write_all(file, text);
+  EXPECT_FALSE(HeadFile::read(file));
+  EXPECT_EQ(*HeadFile::generation(file), 0u);
+  std::filesystem::remove(file);
+  EXPECT_EQ(*HeadFile::generation(file), 0u);
 }
 
 TEST(Head, OfAnotherJournalIsRefused) {
@@ -420,6 +458,133 @@ TEST(Head, OfAnotherBranchIsRefused) {
               HasSubstr("row 2 is not the one that the head file was written for"));
 }
 
+// --- lost ends and generations -------------------------------------------------------------------
+// A start, and a loss of generation 3 that was accepted before the next one.
+void write_generation_3(const std::filesystem::path& dir) {
+  append(*open_journal(dir).journal, {started(1), submitted("j1", "one")});
+  append(*open_journal(dir).journal, {end_lost(3), started(2)});
+  EXPECT_EQ(HeadFile::read(dir / "head")->value().generation, 3u);
+}
+void expect_lost(const Opened& opened, std::optional<std::uint64_t> rows,
+                 std::uint64_t generation) {
+  ASSERT_FALSE(opened.error) << opened.error->message;
+  const auto lost = opened.journal->lost();
+  ASSERT_TRUE(lost);
+  EXPECT_EQ(lost->rows, rows);
+  EXPECT_EQ(lost->generation, generation);
+}
+
+TEST(LostEnd, IsReportedUntilARowRecordsIt) {
+  for (const bool known : {true, false}) {
+    SCOPED_TRACE(known);
+    const auto rows = known ? std::optional<std::uint64_t>(2) : std::nullopt;
+    TempDir dir;
+    small_history(dir.path());
+    if (known) sql(dir.path(), "DELETE FROM rows WHERE idx>10");
+    expect_lost(open_journal(dir.path(), true), rows, 0);
+    Opened opened = open_journal(dir.path());
+    expect_lost(opened, rows, 0);
+    append(*opened.journal, {started(2)});
+    expect_lost(opened, rows, 0);
+    opened.journal.reset();
+    opened = open_journal(dir.path());
+    expect_lost(opened, rows, 0);
+    append(*opened.journal, {end_lost(1), started(3)});
+    EXPECT_FALSE(opened.journal->lost());
+    for (std::uint64_t epoch = 4; epoch < 7; ++epoch) {
+      opened.journal.reset();
+      opened = open_journal(dir.path());
+      ASSERT_FALSE(opened.error) << opened.error->message;
+      EXPECT_FALSE(opened.journal->lost());
+      EXPECT_EQ(std::ranges::count_if(
+                    opened.rows,
+                    [](const std::string& row) { return row.contains(" journal_end_lost "); }),
+                1);
+      append(*opened.journal, {started(epoch)});
+    }
+    EXPECT_EQ(HeadFile::read(dir.path() / "head")->value().generation, 1u);
+  }
+}
+
+// What was lost contained an accepted loss: the next lineage must be a newer one.
+TEST(LostEnd, KeepsTheGenerationOfTheHead) {
+  TempDir dir;
+  write_generation_3(dir.path());
+  sql(dir.path(), "DELETE FROM rows WHERE idx>2");
+  // It dies before it has written its first batch, and more than once.
+  for (const bool accept_loss : {true, false, false}) {
+    const Opened opened = open_journal(dir.path(), accept_loss);
+    expect_lost(opened, 2, 3);
+    EXPECT_EQ(opened.rows.size(), 2u);
+    EXPECT_EQ(HeadFile::read(dir.path() / "head")->value().generation, 3u);
+  }
+  Opened opened = open_journal(dir.path());
+  append(*opened.journal, {end_lost(4), started(2)});
+  opened.journal.reset();
+  EXPECT_FALSE(open_journal(dir.path()).journal->lost());
+  EXPECT_EQ(HeadFile::read(dir.path() / "head")->value().generation, 4u);
+}
+
+TEST(LostEnd, KeepsTheGenerationOfTheRows) {
+  TempDir dir;
+  write_generation_3(dir.path());
+  std::filesystem::remove(dir.path() / "head");
+  expect_lost(open_journal(dir.path(), true), std::nullopt, 3);
+  expect_lost(open_journal(dir.path()), std::nullopt, 3);
+  EXPECT_EQ(HeadFile::read(dir.path() / "head")->value().generation, 3u);
+}
+
+TEST(LostEnd, KeepsTheGenerationOfTheMark) {
+  for (const bool damaged : {false, true}) {
+    SCOPED_TRACE(damaged);
+    TempDir dir;
+    write_generation_3(dir.path());
+    ASSERT_TRUE(open_journal(dir.path()).journal->mark_behind("node 'n1' knows more", 9));
+    if (damaged) sql(dir.path(), "UPDATE rows SET type=type+1 WHERE idx=3");
+    for (const bool accept_loss : {true, false})
+      expect_lost(open_journal(dir.path(), accept_loss), std::nullopt, 9);
+    EXPECT_EQ(HeadFile::read(dir.path() / "head")->value().generation, 9u);
+  }
+}
+
+// A mark replaces the head, so it must not know less.
+TEST(LostEnd, AMarkForgetsNoGeneration) {
+  TempDir dir;
+  write_generation_3(dir.path());
+  ASSERT_TRUE(open_journal(dir.path()).journal->mark_behind("node 'n1' knows more", 1));
+  EXPECT_EQ(HeadFile::behind(dir.path() / "head")->generation, 3u);
+}
+
+TEST(LostEnd, ADamagedMarkStillPauses) {
+  TempDir dir;
+  write_generation_3(dir.path());
+  const auto file = dir.path() / "head";
+  ASSERT_TRUE(HeadFile::mark_behind(file, "why", 70));
+  const std::string whole = read_all(file);
+  ASSERT_THAT(whole, AllOf(StartsWith("muster-journal-behind-1 70 "), HasSubstr("\nwhy\n")));
+  EXPECT_EQ(HeadFile::behind(file)->generation, 70u);
+  std::string flipped = whole, cut = whole;
+  flipped[whole.find("70")] = '6';
+  cut.resize(whole.find("70") + 4);
+  for (const std::string& text :
+       {flipped, cut, std::string("muster-journal-behind-1 \nwhy\n"),
+        std::string("muster-journal-behind-1 70\nwhy\n"), std::string("muster-journal-behind-1 "),
+        std::string("muster-journal-behind-1 99999999999999999999999 0\n\n")}) {
+    SCOPED_TRACE(text);
+    write_all(file, text);
+    const auto mark = HeadFile::behind(file);
+    ASSERT_TRUE(mark);
+    EXPECT_EQ(mark->generation, 0u);
+    EXPECT_EQ(mark->why == "why", text.contains("why"));
+    const Opened opened = open_journal(dir.path());
+    ASSERT_FALSE(opened.error) << opened.error->message;
+    EXPECT_NE(opened.journal->behind(), "");
+    EXPECT_EQ(opened.rows.size(), 4u);
+  }
+  // The journal's own rows still show theirs.
+  expect_lost(open_journal(dir.path(), true), std::nullopt, 3);
+}
+
 // If a copy was restored together with its head, it is sound, and nothing shows that it is a copy.
 TEST(WholeCopy, OnceAcceptedItsLossIsUnknown) {
   TempDir dir;
@@ -429,24 +594,31 @@ TEST(WholeCopy, OnceAcceptedItsLossIsUnknown) {
   std::uint64_t last = 2;
   for (std::uint64_t round = 1; round <= 2; ++round) {  // accepting once more does no harm
     last += kRowsUnknown;
-    // It dies before it has written its own epoch: the next start knows the same, and a start that
-    // accepts again adds nothing.
+    // It dies before it has written its first batch: the next start knows the same, and a start
+    // that accepts again adds nothing.
     for (const bool accept_loss : {true, false, true}) {
       const Opened opened = open_journal(dir.path(), accept_loss);
       ASSERT_FALSE(opened.error) << opened.error->message;
-      EXPECT_EQ(opened.rows.size(), 1 + round);
-      EXPECT_FALSE(opened.journal->lost());
+      EXPECT_EQ(opened.rows.size(), 2 * round);
+      ASSERT_TRUE(opened.journal->lost());
+      EXPECT_EQ(opened.journal->lost()->rows, std::nullopt);
+      EXPECT_EQ(opened.journal->lost()->generation, round - 1);
       EXPECT_EQ(opened.journal->last(), JournalIndex(last));
     }
     Opened opened = open_journal(dir.path());
-    append(*opened.journal, {started(round * 1'000'002)});
-    ++last;
+    append(*opened.journal, {end_lost(round), started(1 + round)});
+    last += 2;
     opened.journal.reset();
     opened = open_journal(dir.path());
-    EXPECT_EQ(opened.journal->lost(), 0u) << "its epoch has skipped them";
+    EXPECT_FALSE(opened.journal->lost()) << "it is recorded";
     EXPECT_EQ(opened.journal->last(), JournalIndex(last));
   }
   const Opened opened = open_journal(dir.path(), true);
+  EXPECT_THAT(opened.rows,
+              ElementsAre(HasSubstr(" controller_started "), HasSubstr(" job_submitted "),
+                          HasSubstr(" journal_end_lost "), HasSubstr(" journal_end_lost "),
+                          HasSubstr(" controller_started ")))
+      << "a start in between may go, a loss may not";
   ASSERT_EQ(opened.journal->notices().size(), 1u);
   EXPECT_THAT(opened.journal->notices()[0],
               AllOf(HasSubstr("nothing is seen missing"),
@@ -457,7 +629,7 @@ TEST(WholeCopy, ANewJournalHasNothingToLose) {
   TempDir dir;
   const Opened opened = open_journal(dir.path(), true);
   ASSERT_FALSE(opened.error) << opened.error->message;
-  EXPECT_EQ(opened.journal->lost(), 0u);
+  EXPECT_FALSE(opened.journal->lost());
   EXPECT_EQ(opened.journal->last(), JournalIndex(0));
 }
 
@@ -471,7 +643,8 @@ TEST(WholeCopy, OnceKnownItIsOnlyRead) {
     append(*opened.journal, {started(1), submitted("j1", "one")});
     copy_dir(dir.path() / "journal", dir.path() / "newest");
     const std::string head = read_all(dir.path() / "journal" / "head");
-    ASSERT_TRUE(opened.journal->mark_behind(why + std::string(5'000, '.')));
+    ASSERT_TRUE(opened.journal->mark_behind(why + std::string(5'000, '.'), 4));
+    EXPECT_LE(std::filesystem::file_size(dir.path() / "journal" / "head"), 1'024u);
     EXPECT_EQ(read_all(dir.path() / "journal" / "head.before-mark"), head);
     EXPECT_THROW(append(*opened.journal, {ended("j1")}), std::runtime_error);
     for (int start = 0; start < 2; ++start) {
@@ -480,6 +653,7 @@ TEST(WholeCopy, OnceKnownItIsOnlyRead) {
       ASSERT_FALSE(opened.error) << opened.error->message;
       EXPECT_THAT(opened.journal->behind(), HasSubstr(why));
       EXPECT_LT(opened.journal->behind().size(), 2'000u);
+      EXPECT_EQ(HeadFile::behind(dir.path() / "journal" / "head")->generation, 4u);
       EXPECT_EQ(opened.rows.size(), 2u);
       EXPECT_THROW(append(*opened.journal, {ended("j1")}), std::runtime_error);
     }
@@ -496,14 +670,18 @@ TEST(WholeCopy, OnceKnownItIsOnlyRead) {
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.rows.size(), 2u);
     EXPECT_EQ(opened.journal->behind(), "");
-    if (way_out != "accepted") {
-      EXPECT_EQ(opened.journal->lost(), 0u);
-    } else {
-      EXPECT_FALSE(opened.journal->lost());
-      EXPECT_EQ(opened.journal->last(), JournalIndex(2 + kRowsUnknown));
+    for (int start = 0; start < 2; ++start) {  // the second without the flag, and without the mark
+      ASSERT_FALSE(opened.error) << opened.error->message;
+      EXPECT_EQ(opened.journal->lost().has_value(), way_out == "accepted");
+      if (way_out == "accepted") {
+        EXPECT_EQ(opened.journal->lost()->rows, std::nullopt);
+        EXPECT_EQ(opened.journal->lost()->generation, 4u);
+        EXPECT_EQ(opened.journal->last(), JournalIndex(2 + kRowsUnknown));
+      }
+      opened.journal.reset();
+      opened = open_journal(dir.path() / "journal");
     }
-    opened.journal.reset();
-    EXPECT_FALSE(open_journal(dir.path() / "journal").error);
+    EXPECT_FALSE(opened.error);
   }
 }
 
@@ -524,7 +702,7 @@ TEST(WholeCopy, IsNotAcceptedWithoutEnd) {
     ASSERT_TRUE(rows->bridge_lost(end->chain, JournalIndex(2), JournalIndex(500 * kRowsUnknown)));
   }
   {
-    append(*open_journal(dir.path()).journal, {started(2)});
+    append(*open_journal(dir.path()).journal, {end_lost(1), started(2)});
   }
   const Opened refused = open_journal(dir.path(), true);
   ASSERT_TRUE(refused.error);
@@ -557,10 +735,29 @@ TEST(Salvage, IsFinishedByTheNextStart) {
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.rows, (std::vector<std::string>{written.begin(), written.begin() + 8}));
     EXPECT_EQ(opened.journal->last(), JournalIndex(12));
-    EXPECT_EQ(opened.journal->lost(), 4u) << "still told, by the bridge";
+    ASSERT_TRUE(opened.journal->lost()) << "the bridge still shows it";
+    EXPECT_EQ(opened.journal->lost()->rows, 4u);
     ASSERT_EQ(opened.journal->notices().size(), 1u);
     EXPECT_EQ(read_all(stopped / "journal.damaged-1.db-wal"), "an old WAL");
     EXPECT_FALSE(std::filesystem::exists(stopped / "journal.db.salvaged"));
+  }
+}
+
+// The same with a head, or a mark, that knows of more generations than the rows that were kept.
+TEST(Salvage, KeepsTheGenerationOfTheHeadOrMark) {
+  TempDir dir;
+  write_generation_3(dir.path() / "damaged");
+  sql(dir.path() / "damaged", "DELETE FROM rows WHERE idx=3");
+  copy_dir(dir.path() / "damaged", dir.path() / "done");
+  expect_lost(open_journal(dir.path() / "done", true), 2, 3);
+  for (const bool marked : {false, true}) {
+    const auto stopped = dir.path() / (marked ? "marked" : "stopped");
+    copy_dir(dir.path() / "damaged", stopped);
+    std::filesystem::copy_file(dir.path() / "done" / "journal.db", stopped / "journal.db.salvaged");
+    if (marked) {
+      ASSERT_TRUE(HeadFile::mark_behind(stopped / "head", "why", 9));
+    }
+    for (int start = 0; start < 2; ++start) expect_lost(open_journal(stopped), 2, marked ? 9 : 3);
   }
 }
 

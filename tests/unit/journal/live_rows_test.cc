@@ -55,21 +55,42 @@ TEST(LiveRows, ADeathThatStillHoldsStays) {
   expect_same_ledger(twice);
 }
 
-TEST(LiveRows, TheStartsAroundALossStay) {
-  const std::vector<core::Event> events = {started(1),         submitted("j1", "one"),
-                                           started(2),         started(2'000'005),
-                                           started(2'000'006), started(2'000'007)};
-  EXPECT_THAT(gone(events), ElementsAre(5));
+TEST(LiveRows, OnlyTheFirstAndTheLastStartStay) {
+  std::vector<core::Event> events = {started(1), submitted("j1", "one"), started(2)};
+  EXPECT_THAT(gone(events), IsEmpty());
+  events.push_back(started(3));
+  EXPECT_THAT(gone(events), ElementsAre(3));
+  for (std::uint64_t epoch = 4; epoch < 40; ++epoch) events.push_back(started(epoch));
+  EXPECT_EQ(gone(events).size(), 37u);
   expect_same_ledger(events);
+  // The distance of the epochs means nothing.
+  const std::vector<core::Event> far = {started(1), submitted("j1", "one"), started(2'000'005),
+                                        started(2'000'006)};
+  EXPECT_THAT(gone(far), ElementsAre(3));
+  expect_same_ledger(far);
 }
 
-// Starts between the first and the last are already gone: the remaining ones must not look like a
-// loss.
-TEST(LiveRows, ManyStartsAreNoLoss) {
-  std::vector<core::Event> events = {started(1), submitted("j1", "one")};
-  for (std::uint64_t epoch = 2; epoch < 40; ++epoch) events.push_back(started(epoch));
+TEST(LiveRows, EachLossOfTheEndStays) {
+  const std::vector<core::Event> events = {started(1),
+                                           submitted("j1", "one"),
+                                           started(2),
+                                           end_lost(1),
+                                           started(3),
+                                           started(4),
+                                           submitted("j2", "two"),
+                                           end_lost(2),
+                                           started(5),
+                                           end_lost(3),
+                                           end_lost(5),
+                                           started(6),
+                                           started(7)};
+  EXPECT_THAT(gone(events), ElementsAre(3, 5, 6, 9, 12));
   expect_same_ledger(events);
-  expect_same_ledger({started(1), submitted("j1", "one"), started(900'000), started(900'001)});
+  core::Ledger ledger;
+  for (const core::Event& event : events)
+    core::apply(ledger, JournalIndex(ledger.index.value + 1), event);
+  EXPECT_EQ(ledger.jobs.at(JobId("j1")).attempts_lost, 12u) << "each of them counts";
+  EXPECT_EQ(ledger.jobs.at(JobId("j2")).attempts_lost, 9u);
 }
 
 }  // namespace

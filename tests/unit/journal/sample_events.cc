@@ -85,6 +85,8 @@ std::vector<core::Event> one_of_every_kind() {
   std::vector<core::EventBody> bodies = {
       core::ControllerStarted{
           .epoch = Epoch(1ull << 40), .cluster = ClusterId("c-1"), .version = "0.1.0"},
+      core::JournalEndLost{.lineage = {.generation = 1ull << 40, .id = std::string(32, 'c')},
+                           .attempts_skipped = 1u << 31},
       core::NodeRegistered{.node = node,
                            .instance = InstanceId("i-1"),
                            .boot_id = BootId("b-1"),
@@ -257,6 +259,11 @@ std::vector<core::Event> one_of_every_kind() {
 core::Event started(std::uint64_t epoch) {
   return event(core::ControllerStarted{
       .epoch = Epoch(epoch), .cluster = ClusterId("c-1"), .version = "0.1.0"});
+}
+core::Event end_lost(std::uint64_t generation) {
+  return event(core::JournalEndLost{
+      .lineage = {.generation = generation, .id = fmt::format("id-{}", generation)},
+      .attempts_skipped = 3});
 }
 core::Event registered(const std::string& node, const std::string& boot) {
   return event(core::NodeRegistered{.node = NodeName(node),

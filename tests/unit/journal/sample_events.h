@@ -13,6 +13,7 @@ std::vector<core::Event> one_of_every_kind();
 
 // Events as a small cluster would make them; their times increase from one second.
 core::Event started(std::uint64_t epoch);
+core::Event end_lost(std::uint64_t generation);
 core::Event registered(const std::string& node, const std::string& boot);
 core::Event submitted(const std::string& job, const std::string& name);
 core::Event exited(const std::string& job, std::uint32_t rank, std::int32_t code);

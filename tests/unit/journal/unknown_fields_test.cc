@@ -87,7 +87,7 @@ TEST(Archive, TakesARowThatOnlyANewerVersionCanRead) {
   add_unknown(*newer.mutable_job_submitted()->mutable_spec());
   const std::vector<RowTable::Stored> rows = {
       {.index = JournalIndex(2),
-       .record = {.type = 13, .payload = newer.SerializeAsString()},
+       .record = {.type = 14, .payload = newer.SerializeAsString()},
        .from = JournalIndex(2)},
       {.index = JournalIndex(3), .record = encode(ended("j1")), .from = JournalIndex(3)}};
   const auto added = table->add(JobId("j1"), rows);

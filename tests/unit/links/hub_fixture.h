@@ -70,9 +70,11 @@ class HubTest : public testing::Test {
       event.set_index(row.index.value);
       return event;
     };
-    const auto mark_behind = [this](const Error& error) {
-      controller_->shell->with_journal("behind", [this, error](journal::Journal&) {
-        EXPECT_TRUE(journal_->mark_behind(error.message));
+    options.lost = [this] { return journal_->lost(); };
+    options.lineage_id = "lineage";
+    const auto mark_behind = [this](const Error& error, std::uint64_t generation) {
+      controller_->shell->with_journal("behind", [this, error, generation](journal::Journal&) {
+        EXPECT_TRUE(journal_->mark_behind(error.message, generation));
       });
     };
     controller_ =

@@ -432,6 +432,8 @@ TEST_F(HubTest, AControllerThatIsBehindPauses) {
   }
   forged.set_cluster_id("cluster");
   forged.set_acked_index(1'000'000);
+  forged.mutable_lineage()->set_generation(3);
+  forged.mutable_lineage()->set_id("other");
   HandAgent telling(address_);
   EXPECT_FALSE(telling.connect(forged));
   EXPECT_EQ(telling.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
@@ -470,6 +472,9 @@ TEST_F(HubTest, AControllerThatIsBehindPauses) {
   accept_loss_ = true;
   restart();
   EXPECT_EQ(paused(), "");
+  EXPECT_EQ(seen([](const View& view) { return view.ledger.lineage; }),
+            (Lineage{.generation = 4, .id = "lineage"}))
+      << "the mark knows what the agent has seen";
   HandAgent again(address_);
   ASSERT_TRUE(again.connect(HandAgent::hello(2)));
   // The fact that was not accepted is sent again, and accepted.
