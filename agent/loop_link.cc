@@ -196,7 +196,6 @@ void Agent::heartbeat() {
   if (stopped_ || !link_ || !link_->up()) return;
   const Now now = options_.clock->now();
   v1::Heartbeat heartbeat;
-  *heartbeat.mutable_sent_at() = to_proto(now.wall);
   Readings seen = watch_->readings(controller_.mark_acked());
   heartbeat.set_number(controller_.next_heartbeat(now.boot, seen.mark, probes_));
   std::set<RunKey> watched;

@@ -143,6 +143,7 @@ int run(const Config& config) {
   options.limits.silent_after = config.heartbeat_interval * 16 / 5;
   options.limits.hear_first =
       std::min<Duration>(options.limits.silent_after, std::chrono::seconds(5));
+  options.limits.hear_after_loss = std::chrono::seconds(6);
   options.limits.archive_after = config.archive_after;
   options.limits.port_first = config.port_first;
   options.limits.port_last = config.port_last;

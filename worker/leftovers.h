@@ -35,9 +35,6 @@ class Leftovers {
   // Returns true if no process is left.
   Result<bool> step();
   [[nodiscard]] int fd() const { return epoll_.get(); }
-  [[nodiscard]] std::uint32_t killed() const {
-    return static_cast<std::uint32_t>(killed_.size()) + (sweep_ ? sweep_->killed() : 0);
-  }
 
  private:
   Leftovers(std::string process_tag, const process::Cgroup* cgroup, std::uint64_t since,

@@ -286,7 +286,7 @@ void Supervisor::sweep() {
     }
     if (!*clean) return;
   }
-  events_.add().mutable_swept()->set_killed(leftovers_->killed());
+  events_.add().mutable_swept();
   leftovers_.reset();  // its descriptor would stay ready for ever
   phase_ = Phase::Swept;
   if (!launch_.cgroup().empty()) {

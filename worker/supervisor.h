@@ -93,7 +93,7 @@ class Supervisor {
   void setup_ended(int code, int signal);
   void start_all();
   void read_reports();
-  void refuse(std::uint32_t rank, int error, std::string text);
+  void refuse(int error, std::string text);
 
   void loop();
   void read_signals(bool& stop_asked);

@@ -31,18 +31,16 @@ bool is_full(const std::filesystem::path& dir) {
 bool Supervisor::take_launch() {
   auto launch = rundir::read_launch(run_);
   if (!launch) {
-    refuse(0, 0, launch.error().message);
+    refuse(0, launch.error().message);
   } else if (!*launch) {
-    refuse(0, ENOENT, "reading '" + run_.launch().string() + "': it is not there");
+    refuse(ENOENT, "reading '" + run_.launch().string() + "': it is not there");
   } else if ((*launch)->boot_id() != boot_.str()) {
-    refuse(0, 0,
-           "starting attempt " + std::to_string((*launch)->attempt()) +
-               ": it was to run on boot '" + (*launch)->boot_id() + "', this is '" + boot_.str() +
-               "'");
+    refuse(0, "starting attempt " + std::to_string((*launch)->attempt()) +
+                  ": it was to run on boot '" + (*launch)->boot_id() + "', this is '" +
+                  boot_.str() + "'");
   } else if ((*launch)->ranks_size() == 0 || (*launch)->process_tag().empty()) {
-    refuse(0, EINVAL,
-           "starting attempt " + std::to_string((*launch)->attempt()) +
-               ": its launch record has no ranks or no process tag");
+    refuse(EINVAL, "starting attempt " + std::to_string((*launch)->attempt()) +
+                       ": its launch record has no ranks or no process tag");
   } else {
     launch_ = std::move(**launch);
     if (lease_allows()) return true;
@@ -92,7 +90,7 @@ io::UniqueFd Supervisor::open_reports() {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
     const int error = errno;
-    refuse(0, error, fail_errno("making a pipe", error).error().message);
+    refuse(error, fail_errno("making a pipe", error).error().message);
     return {};
   }
   reports_.reset(pipe[0]);
@@ -118,14 +116,11 @@ void Supervisor::start(const std::vector<ProcessOf>& wanted) {
   const io::UniqueFd write_end = open_reports();
   if (!write_end) return;
   const StartContext context = start_context(write_end.get());
-  std::optional<std::pair<std::uint32_t, Error>> failure;
+  std::optional<Error> failure;
   for (const ProcessOf& process : wanted) {
     auto pid = start_process(context, process);
     if (!pid) {
-      failure.emplace(process.kind == ProcessKind::Rank
-                          ? launch_.ranks(static_cast<int>(process.index)).rank()
-                          : 0,
-                      std::move(pid.error()));
+      failure = std::move(pid.error());
       break;
     }
     processes_.emplace(*pid, process);
@@ -134,7 +129,7 @@ void Supervisor::start(const std::vector<ProcessOf>& wanted) {
   for (const auto& [pid, process] : processes_) tell_started(pid, process);
   flush();
   if (auto watched = watch(reports_.get()); !watched) complaints_.say(watched.error().message);
-  if (failure) refuse(failure->first, EAGAIN, failure->second.message);
+  if (failure) refuse(EAGAIN, failure->message);
   if (cgroup_ && cgroup_->gone()) {
     complaints_.say("starting in cgroup '" + launch_.cgroup() +
                     "': it was removed meanwhile; going on without it: what ranks leave behind is "
@@ -177,16 +172,13 @@ void Supervisor::start_setup() {
 void Supervisor::setup_ended(int code, int signal) {
   setting_up_ = false;
   setup_by_.reset();
-  auto& ended = *events_.add().mutable_setup_ended();
-  ended.set_code(code);
-  ended.set_signal(signal);
-  ended.set_timed_out(setup_timed_out_);
+  events_.add().mutable_setup_ended();
   if (phase_ != Phase::Running) return;  // its exec failed, or it was stopped
   const auto& setup = launch_.setup();
   // The user sees this sentence first, so it has the last line of the setup's log.
   const auto failed = [&](int error, const std::string& how, const std::string& help = {}) {
     const std::string line = last_line(setup.log());
-    refuse(0, error, "running runtime.setup: " + how + (line.empty() ? "" : ": " + line) + help);
+    refuse(error, "running runtime.setup: " + how + (line.empty() ? "" : ": " + line) + help);
   };
   if (setup_timed_out_) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(setup_time()).count();
@@ -236,10 +228,7 @@ void Supervisor::read_reports() {
     StartReport report;
     const ssize_t count = ::read(reports_.get(), &report, sizeof report);
     if (count == static_cast<ssize_t>(sizeof report)) {
-      refuse(report.process.kind == ProcessKind::Rank
-                 ? launch_.ranks(static_cast<int>(report.process.index)).rank()
-                 : 0,
-             report.error, describe(report, launch_));
+      refuse(report.error, describe(report, launch_));
       continue;
     }
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -249,10 +238,9 @@ void Supervisor::read_reports() {
   }
 }
 
-void Supervisor::refuse(std::uint32_t rank, int error, std::string text) {
+void Supervisor::refuse(int error, std::string text) {
   if (!start_failed_) {  // only the first failure is recorded
     auto& failed = *events_.add().mutable_start_failed();
-    failed.set_rank(rank);
     failed.set_error(error);
     failed.set_text(std::move(text));
   }

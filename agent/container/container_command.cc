@@ -212,7 +212,7 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order,
     words.insert(words.end(),
                  {"--ulimit", fmt::format("{}={}:{}", limit.name, limit_text(limit.soft),
                                           limit_text(limit.hard))});
-  if (const std::uint64_t memory = order.container().memory(); memory != 0)
+  if (const std::uint64_t memory = order.container().memory_bytes(); memory != 0)
     words.insert(words.end(), {"--memory", fmt::format("{}b", memory)});
   if (const std::uint32_t cpus = order.container().millicpus(); cpus != 0)
     words.insert(words.end(), {"--cpus", fmt::format("{}.{:03}", cpus / 1000, cpus % 1000)});

@@ -12,7 +12,6 @@ namespace muster::agent {
 namespace {
 
 constexpr std::size_t kHeartbeatsRemembered = 256;
-constexpr std::size_t kLineageIdBytesMost = 64;
 
 // Whether `a` is of an older controller than `b`. Both are of this agent, which has accepted one
 // lineage of each generation at most.
@@ -22,7 +21,7 @@ bool older(const Identity& a, const Identity& b) {
 }
 
 Result<void> check_lineage(const Lineage& lineage, const Lineage& seen) {
-  if (lineage.id.size() > kLineageIdBytesMost || (lineage.generation == 0) != lineage.id.empty()) {
+  if (!well_formed(lineage)) {
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("the controller has a malformed lineage (generation {}, an id of {} "
                             "bytes): it is no controller of muster; check its address",
@@ -131,9 +130,9 @@ ControllerLink::Taken ControllerLink::take(v1::Orders orders,
   }
   if (!why.empty()) {
     if (std::exchange(ignored_, why) == why) why.clear();
-    return {.store = false, .obey = false, .ignored = std::move(why)};
+    return {.ignored = std::move(why)};
   }
-  Taken taken;
+  Taken taken{.accepted = true};
   taken.store = see_epoch(Epoch(orders.epoch()));
   if (older(stored_, identity_)) {
     waiting_orders_ =

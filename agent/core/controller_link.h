@@ -50,9 +50,10 @@ class ControllerLink {
   }
 
   struct Taken {
-    bool store = false;   // store identity() now; stored() must follow
-    bool obey = false;    // orders() has changed
-    std::string ignored;  // why the orders are ignored; empty also if this was returned before
+    bool accepted = false;  // the orders count: now, or when identity() is stored
+    bool store = false;     // store identity() now; stored() must follow
+    bool obey = false;      // orders() has changed
+    std::string ignored;    // why the orders are ignored; empty also if this was returned before
   };
   Taken take(v1::Orders orders, const std::map<RunKey, RunSeen>& seen);
   // This identity is on disk, or the disk has refused it: a stop must not wait for disk space.

@@ -174,7 +174,7 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
       }
     }
     v1::Fact fact = fact_at(run, seen.swept_at);
-    fact.mutable_swept()->set_reason(seen.swept_reason);
+    fact.mutable_swept()->set_why(seen.swept_why);
     fact.mutable_swept()->set_logs_follow(seen.launch_sound && !seen.refused);
     facts.push_back(std::move(fact));
   }

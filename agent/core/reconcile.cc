@@ -27,13 +27,13 @@ std::optional<Action> proof_needed(const Self& self, const RunKey& run, const Ru
   // No process survives its boot. There is nothing to search for, and the recorded pids may belong
   // to other processes now.
   if (!seen.boot_id.empty() && seen.boot_id != self.boot_id)
-    return MarkSwept{.run = run, .reason = "rebooted"};
+    return MarkSwept{.run = run, .why = v1::SWEPT_WHY_REBOOTED};
   switch (seen.worker) {
     case WorkerState::None:
       // The worker, or an agent that refused the run, had the claim, and the claim is lost. The run
       // is treated like one whose worker cannot be found.
       if (seen.worker_spoke || seen.refused)
-        return SweepRun{.run = run, .reason = "its claim was lost"};
+        return SweepRun{.run = run, .why = v1::SWEPT_WHY_CLAIM_LOST};
       // The agent crashed between the directory and the claim, or a worker died before its claim.
       // The claim decides. If the agent gets it, nothing ever ran here. If a worker was quicker,
       // the next reading of the directory finds it alive and adopts it. There is never a second
@@ -44,7 +44,7 @@ std::optional<Action> proof_needed(const Self& self, const RunKey& run, const Ru
                                 : "the worker ended before it had claimed the run");
     case WorkerState::Spawned:
     case WorkerState::Alive: return std::nullopt;
-    case WorkerState::Dead: return SweepRun{.run = run, .reason = kWorkerDied};
+    case WorkerState::Dead: return SweepRun{.run = run, .why = v1::SWEPT_WHY_WORKER_DIED};
     case WorkerState::Never:
       // Claimed by an agent that died before it could record why.
       if (!seen.refused) {
@@ -54,7 +54,7 @@ std::optional<Action> proof_needed(const Self& self, const RunKey& run, const Ru
       }
       // An earlier claim, or the whole directory, may be lost while the processes still live. So
       // search for them.
-      return SweepRun{.run = run, .reason = "never started"};
+      return SweepRun{.run = run, .why = v1::SWEPT_WHY_NEVER_STARTED};
   }
   return std::nullopt;
 }

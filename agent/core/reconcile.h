@@ -130,7 +130,7 @@ struct RunSeen {
   // The worker itself wrote that it is swept, so no start is missing: a rank without a start record
   // never ran.
   bool swept_by_worker = false;
-  std::string swept_reason;
+  v1::SweptWhy swept_why{};
   WallTime swept_at{};
   // the agent's own mark: the run never started, and why
   std::optional<std::pair<v1::StartFailure, std::string>> refused;
@@ -163,16 +163,13 @@ struct RefuseRun {
 struct SignalStop {
   RunKey run;
 };  // SIGTERM to the worker, once; the worker does the rest
-inline constexpr const char* kWorkerDied = "worker died";
-// the disk refused writes, so the worker could not record how its ranks ended
-inline constexpr const char* kDiskRefused = "disk refused writes";
 struct SweepRun {
   RunKey run;
-  std::string reason;
+  v1::SweptWhy why;
 };  // kill all processes with the process tag, then mark the run swept
 struct MarkSwept {
   RunKey run;
-  std::string reason;
+  v1::SweptWhy why;
 };  // proven by another boot, without a sweep
 struct ForgetRun {
   RunKey run;

@@ -244,7 +244,6 @@ Result<void> add_ranks(rundir::v1::Launch& launch, const Base& base,
   for (const v1::RankProcess& process : base.order.ranks()) {
     rundir::v1::RankLaunch* rank = launch.add_ranks();
     rank->set_rank(process.rank());
-    rank->set_local_rank(process.local_rank());
     rank->set_cwd(process.cwd());
     rank->set_log(base.context.layout->rank_log(process.rank()).string());
     for (const auto& [name, value] : process.env()) {
@@ -315,9 +314,7 @@ Result<void> add_auxiliaries(rundir::v1::Launch& launch, const Base& base) {
 Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const LaunchContext& context) {
   rundir::v1::Launch launch;
   launch.set_version(1);
-  launch.set_job_id(context.run.first.str());
   launch.set_attempt(context.run.second.value);
-  launch.set_node(context.node.str());
   launch.set_boot_id(context.boot.str());
   launch.set_process_tag(context.process_tag);
   launch.set_stop_grace_ms(to_ms(order.stop_grace()));

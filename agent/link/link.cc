@@ -115,9 +115,10 @@ void Link::on_message(v1::ConnectResponse message) {
       hello_timer_.cancel();
       backoff_.reset();
       logged_.clear();
-      log::info(
-          "attached to the controller",
-          {{"address", address_}, {"cluster", welcome.cluster_id()}, {"epoch", welcome.epoch()}});
+      log::info("attached to the controller", {{"address", address_},
+                                               {"cluster", welcome.cluster_id()},
+                                               {"generation", welcome.lineage().generation()},
+                                               {"epoch", welcome.epoch()}});
       return;
     }
     case v1::ConnectResponse::kOrders:

@@ -25,8 +25,11 @@ template <class Message>
 void name_it(const LogName& name, Message& message) {
   message.set_job_id(name.run.first.str());
   message.set_attempt(name.run.second.value);
-  message.set_rank(name.rank.value);
-  message.set_auxiliary(name.auxiliary);
+  if (name.auxiliary.empty()) {
+    message.set_rank(name.rank.value);
+  } else {
+    message.set_node_log(name.auxiliary);
+  }
 }
 
 bool write(Stream& stream, v1::PushLogsRequest& request) {
@@ -78,6 +81,7 @@ class StreamPush final : public LogPush {
   bool stopping_ = false, broken_ = false, woken_ = false, answered_ = false;
   std::map<LogName, Log> logs_;  // of this stream
   std::uint64_t unacked_ = 0;    // over all of logs_
+  std::string refused_;          // not empty: what of this stream's answers was refused
   grpc::ClientContext* context_ = nullptr;
   bool troubled_ = false;  // of the pumping thread
   std::thread thread_;
@@ -131,6 +135,7 @@ std::optional<bool> StreamPush::serve() {
     logs_.clear();
     unacked_ = 0;
     broken_ = answered_ = false;
+    refused_.clear();
     woken_ = true;
   }
   const auto stub = v1::AgentService::NewStub(channel);
@@ -147,19 +152,27 @@ std::optional<bool> StreamPush::serve() {
   const grpc::Status status = stream->Finish();
   const std::scoped_lock lock(mutex_);
   context_ = nullptr;
-  if (!stopping_ && !answered_)
-    trouble("sending logs to the controller: " +
-            (status.error_message().empty() ? "the connection ended" : status.error_message()) +
-            ", retrying");
-  return answered_;
+  const bool worked = answered_ && refused_.empty();
+  if (!stopping_ && !worked) {
+    std::string why = refused_.empty() ? status.error_message() : refused_;
+    if (why.empty()) why = "the connection ended";
+    trouble("sending logs to the controller: " + why + ", retrying");
+  }
+  return worked;
 }
 
 void StreamPush::listen(Stream& stream) {
   v1::PushLogsResponse response;
   while (stream.Read(&response)) {
     for (const v1::LogHave& have : response.have()) {
+      if (!have.has_rank() && have.node_log().empty()) {
+        const std::scoped_lock lock(mutex_);
+        refused_ = "its LogHave has neither a rank nor a node_log";
+        context_->TryCancel();
+        continue;
+      }
       const LogName name{
-          {JobId(have.job_id()), AttemptNo(have.attempt())}, RankNo(have.rank()), have.auxiliary()};
+          {JobId(have.job_id()), AttemptNo(have.attempt())}, RankNo(have.rank()), have.node_log()};
       // Before the log is opened here, because the source must know this before the first read.
       if (!have.unknown())
         source_.controller_has(name, have.offset(), have.synced(), have.complete());
@@ -290,7 +303,7 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
     name_it(status.name, chunk);
     chunk.set_offset(piece->offset);
     if (piece->loss) {
-      chunk.mutable_gap()->set_from(piece->loss->from);
+      chunk.mutable_gap()->set_begin(piece->loss->from);
       chunk.mutable_gap()->set_reason(piece->loss->reason);
       *chunk.mutable_gap()->mutable_at() = to_proto(piece->loss->at);
     }

@@ -17,10 +17,12 @@ std::uint32_t to_count(std::int64_t value) {
 
 void fill_sample(v1::StepSample& sample, const engine::StepLine& line) {
   sample.set_step(line.step);
-  if (line.has_loss || engine::nan_sign(line)) {
-    sample.set_loss(line.has_loss ? line.loss : 0);
-    sample.set_has_loss(line.has_loss);
-    sample.set_loss_not_finite(!line.has_loss);
+  if (line.has_loss) {
+    sample.set_loss(line.loss);
+    sample.set_loss_not_finite(false);
+  } else if (engine::nan_sign(line)) {
+    sample.clear_loss();  // of an earlier line with this step
+    sample.set_loss_not_finite(true);
   }
   if (line.seconds > 0) sample.set_seconds(line.seconds);
   if (line.covers > 0) sample.set_covers(to_count(line.covers));
@@ -92,11 +94,10 @@ void Progress::thin() {
 void Progress::fill(v1::AttemptReading& reading, std::uint64_t since) {
   for (v1::RankReading& rank : *reading.mutable_ranks()) {
     const engine::StepLine* line = latest(rank.rank());
-    rank.set_step(line ? line->step : -1);
     if (!line) continue;
+    if (line->step >= 0) rank.set_step(line->step);
     rank.set_total(line->total);
-    rank.set_loss(line->loss);
-    rank.set_has_loss(line->has_loss);
+    if (line->has_loss) rank.set_loss(line->loss);
     rank.set_loss_not_finite(line->loss_not_finite);
   }
   while (!samples_.empty() && samples_.front().mark <= since) samples_.pop_front();

@@ -38,7 +38,7 @@ RankReader::RankReader(std::shared_ptr<LogFile> file, std::shared_ptr<const Patt
       patterns_(std::move(patterns)),
       guard_(patterns_->resume_step, patterns_->total_given) {
   if (const auto& before = file_->restored()) {
-    latest_ = {.step = before->step(),
+    latest_ = {.step = before->has_step() ? before->step() : -1,
                .total = before->total(),
                .loss = before->loss(),
                .has_loss = before->has_loss()};
@@ -175,10 +175,9 @@ Result<void> RankReader::remember(BootTime now, bool final) {
   if (!final && unremembered_ < kRememberBytes && now - remembered_at_ < std::chrono::seconds(30))
     return {};
   logs::v1::Parsed parsed;
-  parsed.set_step(latest_.step);
+  if (latest_.step >= 0) parsed.set_step(latest_.step);
   parsed.set_total(latest_.total);
-  parsed.set_loss(latest_.loss);
-  parsed.set_has_loss(latest_.has_loss);
+  if (latest_.has_loss) parsed.set_loss(latest_.loss);
   parsed.set_loss_not_finite(latest_.loss_not_finite);
   parsed.set_success_seen(success_seen_);
   unremembered_ = 0;

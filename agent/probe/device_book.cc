@@ -4,6 +4,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace muster::agent::probe {
@@ -11,6 +12,12 @@ namespace {
 
 std::string bounded(const std::string& text) {
   return text.size() > kFindingBytesMax ? text.substr(0, kFindingBytesMax) + "..." : text;
+}
+
+// The tools report MiB. More than 2^44 of them is no memory, and stays the largest number.
+std::uint64_t to_bytes(std::uint64_t mib) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  return mib > kMost >> 20U ? kMost : mib << 20U;
 }
 
 bool is_card(const v1::Device& device) { return device.type() != to_string(DeviceType::Cpu); }
@@ -24,7 +31,7 @@ v1::Device to_v1(const Device& device) {
   reported.set_physical_id(device.physical_id);
   reported.set_bus_id(device.bus_id);
   reported.set_uuid(device.uuid);
-  reported.set_memory_mib(device.memory_total_mib.value_or(0));
+  reported.set_memory_bytes(to_bytes(device.memory_total_mib.value_or(0)));
   for (const std::string& address : device.addresses) reported.add_addresses(address);
   reported.set_super_device_id(device.super_device_id.value_or(""));
   reported.set_super_pod_id(device.super_pod_id.value_or(""));
@@ -51,7 +58,7 @@ void keep_known(const v1::Device& known, v1::Device& seen) {
   if (seen.model().empty()) seen.set_model(known.model());
   if (seen.bus_id().empty()) seen.set_bus_id(known.bus_id());
   if (seen.uuid().empty()) seen.set_uuid(known.uuid());
-  if (seen.memory_mib() == 0) seen.set_memory_mib(known.memory_mib());
+  if (seen.memory_bytes() == 0) seen.set_memory_bytes(known.memory_bytes());
   if (seen.addresses().empty()) *seen.mutable_addresses() = known.addresses();
   if (seen.super_device_id().empty()) seen.set_super_device_id(known.super_device_id());
   if (seen.super_pod_id().empty()) seen.set_super_pod_id(known.super_pod_id());
@@ -80,14 +87,14 @@ v1::DeviceReading reading_of(const Device& device) {
   reading.set_id(device.id);
   reading.set_health(to_v1(device.health.level));
   reading.set_health_text(bounded(device.health.text));
-  if (device.memory_used_mib) reading.set_memory_used_mib(*device.memory_used_mib);
+  if (device.memory_used_mib) reading.set_memory_used_bytes(to_bytes(*device.memory_used_mib));
   for (const Occupant& one : device.occupants) {
     if (static_cast<std::size_t>(reading.occupants_size()) == kReadingOccupantsMax) break;
     v1::DeviceOccupant& occupant = *reading.add_occupants();
     occupant.set_pid(static_cast<std::uint64_t>(one.pid));
     occupant.set_name(one.name);
     occupant.set_user(one.user);
-    if (one.memory_mib) occupant.set_memory_mib(*one.memory_mib);
+    if (one.memory_mib) occupant.set_memory_bytes(to_bytes(*one.memory_mib));
   }
   return reading;
 }

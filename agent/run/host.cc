@@ -275,7 +275,7 @@ void Host::Impl::overlay(Entry& entry) {
   }
   if (entry.swept_in_memory && !entry.seen.swept) {
     entry.seen.swept = true;
-    entry.seen.swept_reason = *entry.swept_in_memory;
+    entry.seen.swept_why = *entry.swept_in_memory;
     // The worker could not write down the request to stop either. Then ends that nobody saw are not
     // treated as causes.
     entry.seen.stop_requested = entry.seen.stop_requested || entry.stop_signalled;

@@ -237,7 +237,7 @@ void Host::Impl::act(const SweepRun& wanted) {
   if (entry == nullptr || entry->sweep || entry->group_waited || entry->removal ||
       entry->seen.swept)
     return;
-  entry->sweep_reason = wanted.reason;
+  entry->sweep_why = wanted.why;
   begin_sweep(wanted.run, *entry);
 }
 
@@ -290,11 +290,10 @@ void Host::Impl::step_sweep(const RunKey& run) {
     auto empty = group->empty();
     if (empty && !*empty) return wait_for_group(run, *entry, std::move(*group));
   }
-  const std::uint32_t killed = entry->sweep->killed();
   entry->sweep_ready.reset();
   entry->sweep.reset();
   if (begin_removal(run, *entry)) return;
-  mark_swept(run, *entry, entry->sweep_reason, killed);
+  mark_swept(run, *entry, entry->sweep_why);
 }
 
 void Host::Impl::tell_what_blocks(const RunKey& run, Entry& entry) const {
@@ -341,20 +340,19 @@ void Host::Impl::check_group(const RunKey& run) {
 void Host::Impl::act(const MarkSwept& mark) {
   Entry* entry = find(mark.run);
   if (entry == nullptr || entry->seen.swept) return;
-  mark_swept(mark.run, *entry, mark.reason, 0);
+  mark_swept(mark.run, *entry, mark.why);
 }
 
-void Host::Impl::mark_swept(const RunKey& run, Entry& entry, const std::string& reason,
-                            std::uint32_t killed) {
+void Host::Impl::mark_swept(const RunKey& run, Entry& entry, v1::SweptWhy why) {
   rundir::v1::Mark mark = new_mark();
-  mark.mutable_swept()->set_reason(reason);
-  mark.mutable_swept()->set_killed(killed);
+  mark.mutable_swept()->set_why(why);
   remove_group(run, entry);
   if (remember(run, entry, {mark})) return;
   // A worker that cannot record an end ends itself, which is not its own fault.
   const int refused = write_error(options.layout);
-  entry.swept_in_memory =
-      reason == kWorkerDied && (refused == EROFS || refused == EIO) ? kDiskRefused : reason;
+  entry.swept_in_memory = why == v1::SWEPT_WHY_WORKER_DIED && (refused == EROFS || refused == EIO)
+                              ? v1::SWEPT_WHY_DISK_REFUSED_WRITES
+                              : why;
   entry.in_memory_at = options.clock->now().wall;
   overlay(entry);
   if (callbacks.changed) callbacks.changed(run);

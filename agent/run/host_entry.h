@@ -58,7 +58,7 @@ struct Host::Entry {
   std::optional<process::Cgroup> group_waited;
   std::unique_ptr<async::Readable> sweep_ready;
   std::unique_ptr<async::Timer> group_timer;
-  std::string sweep_reason;
+  v1::SweptWhy sweep_why{};
   std::unique_ptr<ContainerRemoval> removal;  // after the sweep of a run in a container
   bool container_removed = false;
   // the start fetches its image, or files of other nodes
@@ -72,7 +72,7 @@ struct Host::Entry {
   // What the disk refused to store. The clock's skew is here also if it was stored.
   std::optional<std::pair<v1::StartFailure, std::string>> refused_in_memory;
   v1::CheckpointReading refused_for_in_memory;
-  std::optional<std::string> swept_in_memory;
+  std::optional<v1::SweptWhy> swept_in_memory;
   std::optional<Duration> clock_ahead_in_memory;
   WallTime clock_ahead_at{};
   WallTime in_memory_at{};

@@ -65,7 +65,7 @@ struct Host::Impl {
   void refuse_without_container(const RunKey& run, Entry& entry);
   bool begin_removal(const RunKey& run, Entry& entry);
   void removed_container(const RunKey& run, const std::string& trouble_met);
-  void mark_swept(const RunKey& run, Entry& entry, const std::string& reason, std::uint32_t killed);
+  void mark_swept(const RunKey& run, Entry& entry, v1::SweptWhy why);
   void begin_sweep(const RunKey& run, Entry& entry);
   void step_sweep(const RunKey& run);
   void tell_what_blocks(const RunKey& run, Entry& entry) const;

@@ -40,10 +40,10 @@ v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLau
   return resolved;
 }
 
-const char* ended_because(rundir::v1::StopRequested::Why why) {
-  if (why == rundir::v1::StopRequested::WHY_ASKED) return "stopped";
-  if (why == rundir::v1::StopRequested::WHY_ORPHANED) return "orphaned";
-  return "ended";
+v1::SweptWhy ended_because(rundir::v1::StopRequested::Why why) {
+  if (why == rundir::v1::StopRequested::WHY_ASKED) return v1::SWEPT_WHY_STOPPED;
+  if (why == rundir::v1::StopRequested::WHY_ORPHANED) return v1::SWEPT_WHY_ORPHANED;
+  return v1::SWEPT_WHY_ENDED;
 }
 
 }  // namespace
@@ -219,7 +219,7 @@ void RunView::fold(const Event& event) {
     case Event::kSwept:
       seen_.swept = seen_.swept_by_worker = true;
       seen_.setting_up = false;
-      seen_.swept_reason = ended_because(stop_why_);
+      seen_.swept_why = ended_because(stop_why_);
       seen_.swept_at = at;
       break;
     case Event::kScriptRankSeen: fold(event.script_rank_seen()); break;
@@ -356,7 +356,7 @@ void RunView::fold(const Mark& mark) {
       if (seen_.swept) break;  // the worker's last event came first
       seen_.swept = true;
       seen_.setting_up = false;
-      seen_.swept_reason = mark.swept().reason();
+      seen_.swept_why = static_cast<v1::SweptWhy>(mark.swept().why());
       seen_.swept_at = at;
       break;
     case Mark::kFirstStep:

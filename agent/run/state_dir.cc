@@ -71,7 +71,8 @@ Result<Identity> read_identity(const rundir::AgentLayout& layout) {
   if (decoded.payloads.size() != 1 ||
       !record.ParseFromArray(decoded.payloads[0].data(),
                              static_cast<int>(decoded.payloads[0].size())) ||
-      record.instance().empty()) {
+      record.instance().empty() ||
+      !well_formed({.generation = record.lineage_generation(), .id = record.lineage_id()})) {
     return fail(ErrorCode::DataLoss,
                 fmt::format("reading this agent's identity '{}': it is damaged; if no run of this "
                             "node is wanted any more, remove the state directory: the node then "

@@ -163,7 +163,7 @@ std::string find_newer(const v1::NodeLaunch& order, v1::CheckpointReading& readi
     if (!attempt || *attempt >= order.attempt()) continue;
     for (const engine::FoundCheckpoint& one :
          (*layout)->scan(files, fmt::format("{}/{}", first.dir(), entry.name), kNewestMost)) {
-      if (one.step <= first.beyond() || !is_whole(one)) continue;
+      if ((first.has_beyond() && one.step <= first.beyond()) || !is_whole(one)) continue;
       v1::FoundStep& step = found.emplace_back();
       step.set_attempt(*attempt);
       step.set_step(one.step);
@@ -181,7 +181,7 @@ std::string find_newer(const v1::NodeLaunch& order, v1::CheckpointReading& readi
       "looking for checkpoints that the journal has lost: '{}' holds step {} of attempt {}, whole "
       "and newer than {}",
       first.dir(), found[0].step(), found[0].attempt(),
-      first.beyond() < 0 ? "the beginning" : fmt::format("step {}", first.beyond()));
+      first.has_beyond() ? fmt::format("step {}", first.beyond()) : "the beginning");
 }
 
 }  // namespace muster::agent

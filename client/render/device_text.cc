@@ -34,12 +34,12 @@ Word word_of(v1::DeviceHealth health) {
 
 // Returns "3.3/64.0 GiB", in the unit of the total.
 std::string memory_text(const v1::Device& device, const v1::DeviceReading* reading) {
-  constexpr double kGib = 1024;
-  const bool used = reading != nullptr && reading->has_memory_used_mib();
+  constexpr double kGib = 1024.0 * 1024 * 1024;
+  const bool used = reading != nullptr && reading->has_memory_used_bytes();
   const std::string have =
-      used ? fmt::format("{:.1f}", static_cast<double>(reading->memory_used_mib()) / kGib) : "?";
-  if (device.memory_mib() == 0) return used ? have + " GiB" : std::string(kNothing);
-  return fmt::format("{}/{:.1f} GiB", have, static_cast<double>(device.memory_mib()) / kGib);
+      used ? fmt::format("{:.1f}", static_cast<double>(reading->memory_used_bytes()) / kGib) : "?";
+  if (device.memory_bytes() == 0) return used ? have + " GiB" : std::string(kNothing);
+  return fmt::format("{}/{:.1f} GiB", have, static_cast<double>(device.memory_bytes()) / kGib);
 }
 
 std::string occupant_text(const v1::DeviceOccupant& occupant) {

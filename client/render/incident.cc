@@ -33,11 +33,11 @@ std::string incident_text(const v1::Incident& incident, const Style& style) {
   mark(incident.has_decided(), incident.decided(), "decided", "");
   mark(incident.has_swept(), incident.swept(), "swept", "");
   mark(incident.has_placed(), incident.placed(), "placed",
-       incident.resumed_from() >= 0
+       incident.has_resumed_from()
            ? fmt::format(", from the checkpoint of step {}", incident.resumed_from())
            : ", from the beginning");
   mark(incident.has_started(), incident.started(), "started", "");
-  const bool back = incident.has_began_at() && incident.resumed_from() >= 0 &&
+  const bool back = incident.has_began_at() && incident.has_resumed_from() &&
                     incident.began_at() <= incident.resumed_from();
   mark(incident.has_first_step(), incident.first_step(), "first step",
        back ? fmt::format(": did not go on from step {}, began at {}", incident.resumed_from(),

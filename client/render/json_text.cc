@@ -14,6 +14,7 @@
 
 #include "client/render/text.h"
 #include "common/base/controls.h"
+#include "muster/v1/node.pb.h"
 
 namespace muster::render {
 namespace {
@@ -103,24 +104,25 @@ struct NoneIs {
   std::int64_t value;
 };
 constexpr auto kNone = std::to_array<NoneIs>({{"muster.v1.Event.attempt", 0},
-                                              {"muster.v1.Event.rank", -1},
                                               {"muster.v1.Job.attempt", 0},
-                                              {"muster.v1.Progress.step", -1},
                                               {"muster.v1.Progress.total", 0},
                                               {"muster.v1.Progress.step_seconds", 0},
-                                              {"muster.v1.Attempt.best_step", -1},
-                                              {"muster.v1.Incident.resumed_from", -1},
-                                              {"muster.v1.Verdict.rank", -1},
                                               {"muster.v1.RankExit.code", -1},
                                               {"muster.v1.RankExit.signal", 0},
                                               {"muster.v1.NetworkSpec.master_port", 0},
-                                              {"muster.v1.LimitSpec.memory", 0},
-                                              {"muster.v1.LimitSpec.millicpus", 0},
-                                              {"muster.v1.Device.memory_mib", 0}});
+                                              {"muster.v1.LimitSpec.memory_bytes", 0},
+                                              {"muster.v1.LimitSpec.millicpus", 0}});
+// Documents have these in MiB, under another name.
+struct InMib {
+  std::string_view field, name;
+};
+constexpr auto kInMib =
+    std::to_array<InMib>({{"muster.v1.Device.memory_bytes", "memoryMib"},
+                          {"muster.v1.DeviceReading.memory_used_bytes", "memoryUsedMib"},
+                          {"muster.v1.DeviceOccupant.memory_bytes", "memoryMib"}});
 // A field that is set to its default is still set.
 constexpr auto kEmptySays = std::to_array<std::string_view>(
     {"muster.v1.EnvValue.value", "muster.v1.FileChange.value", "muster.v1.ConfigChange.value"});
-constexpr std::string_view kLoss = "loss", kHasLoss = "has_loss";
 constexpr std::string_view kMemlock = "muster.v1.LimitSpec.memlock";
 
 std::optional<std::int64_t> whole_number(const Message& message, const FieldDescriptor& field) {
@@ -146,10 +148,6 @@ bool is_absent(const Message& message, const FieldDescriptor& field) {
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING)
     return reflection.GetString(message, &field).empty() &&
            std::ranges::find(kEmptySays, field.full_name()) == kEmptySays.end();
-  if (field.name() == kLoss) {
-    const FieldDescriptor* has = message.GetDescriptor()->FindFieldByName(std::string(kHasLoss));
-    return has != nullptr && !reflection.GetBool(message, has);
-  }
   const auto none = std::ranges::find(kNone, field.full_name(), &NoneIs::field);
   return none != kNone.end() && whole_number(message, field) == none->value;
 }
@@ -161,6 +159,8 @@ Json message_json(const Message& message) {
     return fmt::format(
         "{:g}s", static_cast<double>(span->seconds()) + static_cast<double>(span->nanos()) / 1e9);
   }
+  if (const auto* unknown = dynamic_cast<const v1::UnknownAttempt*>(&message))
+    return fmt::format("{}.{}", unknown->job_id(), unknown->attempt());
   Json out = Json::object();
   const Reflection& reflection = *message.GetReflection();
   const auto* descriptor = message.GetDescriptor();
@@ -178,6 +178,10 @@ Json message_json(const Message& message) {
     } else if (field.full_name() == kMemlock && reflection.HasField(message, &field) &&
                reflection.GetUInt64(message, &field) == UINT64_MAX) {
       out[field.json_name()] = "unlimited";  // the same word as in the spec
+    } else if (const auto mib = std::ranges::find(kInMib, field.full_name(), &InMib::field);
+               mib != kInMib.end()) {
+      const std::uint64_t bytes = reflection.GetUInt64(message, &field);
+      if (bytes > 0 || reflection.HasField(message, &field)) out[mib->name] = bytes >> 20U;
     } else if (field.has_presence()) {
       if (reflection.HasField(message, &field))
         out[field.json_name()] = scalar(message, reflection, field, -1);

@@ -133,7 +133,7 @@ void LiveView::set_phase(v1::JobPhase phase, std::uint32_t attempt) {
 }
 
 void LiveView::set_progress(const v1::Progress& progress, WallTime now) {
-  if (progress.step() < 0 || progress.attempt() < job_.attempt()) return;
+  if (!progress.has_step() || progress.attempt() < job_.attempt()) return;
   if (progress.attempt() != job_.progress().attempt()) recent_.clear();
   *job_.mutable_progress() = progress;
   if (recent_.empty() || recent_.back().second != progress.step()) {
@@ -169,7 +169,7 @@ std::string LiveView::restarting(WallTime now) const {
     return {};
   const bool placed = incident.has_placed();
   const std::string from = !placed ? ""
-                           : incident.resumed_from() >= 0
+                           : incident.has_resumed_from()
                                ? fmt::format(", from step {}", incident.resumed_from())
                                : ", from the beginning";
   const Duration since =

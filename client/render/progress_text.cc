@@ -20,7 +20,7 @@ bool is_current(const v1::Job& job) { return job.progress().attempt() == job.att
 }  // namespace
 
 std::string step_text(const v1::Progress& progress) {
-  const bool none = progress.step() < 0 ||
+  const bool none = !progress.has_step() ||
                     (progress.step() == 0 && !progress.has_loss() && progress.total() == 0);
   if (none) return "-";
   return progress.total() > 0 ? fmt::format("{}/{}", progress.step(), progress.total())
@@ -34,7 +34,7 @@ std::string loss_text(const v1::Progress& progress, int digits) {
 
 std::optional<Duration> step_age(const v1::Job& job, WallTime now) {
   const v1::Progress& progress = job.progress();
-  if (!is_current(job) || progress.step() < 0 || !progress.has_at()) return std::nullopt;
+  if (!is_current(job) || !progress.has_step() || !progress.has_at()) return std::nullopt;
   return std::max<Duration>(Duration::zero(), now - to_wall(progress.at()));
 }
 

@@ -4,6 +4,7 @@
 // only within one lineage. Controllers and agents compare the lineage first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -18,5 +19,14 @@ struct Lineage {
   std::string id;
   friend bool operator==(const Lineage&, const Lineage&) = default;
 };
+
+// It may come from a network or a file. The id is shown in texts and logs.
+inline bool well_formed(const Lineage& lineage) {
+  const auto plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-';
+  };
+  if (lineage.generation == 0) return lineage.id.empty();
+  return !lineage.id.empty() && lineage.id.size() <= 64 && std::ranges::all_of(lineage.id, plain);
+}
 
 }  // namespace muster

@@ -57,7 +57,7 @@ v1::Attempt attempt_to_v1(const core::JobRecord& job, const core::AttemptRecord&
   if (attempt.first_step_at) *shown.mutable_first_step_at() = to_proto(*attempt.first_step_at);
   if (attempt.ended_at) *shown.mutable_ended_at() = to_proto(*attempt.ended_at);
   if (attempt.verdict) *shown.mutable_verdict() = to_v1(*attempt.verdict);
-  shown.set_best_step(attempt.best_step);
+  if (attempt.best_step >= 0) shown.set_best_step(attempt.best_step);
   shown.set_save_dir(bounded(engine::save_dir(job.spec, out, attempt.number.value), kPathMost));
   shown.set_table_sha256(attempt.table_sha256);
   if (attempt.first_step && (!attempt.resume || core::goes_on_from(job, attempt)))
@@ -90,7 +90,6 @@ v1::Incident incident_of(const core::JobRecord& job, std::size_t broken) {
   mark(attempt.detected_at, [](v1::Incident& i) { return i.mutable_detected(); }, incident);
   mark(attempt.decided_at(), [](v1::Incident& i) { return i.mutable_decided(); }, incident);
   mark(attempt.ended_at, [](v1::Incident& i) { return i.mutable_swept(); }, incident);
-  incident.set_resumed_from(-1);
   if (broken + 1 < job.attempts.size()) {
     const core::AttemptRecord& next = job.attempts[broken + 1];
     mark(next.placed_at, [](v1::Incident& i) { return i.mutable_placed(); }, incident);
@@ -154,11 +153,10 @@ void add_last_step(v1::Job& shown, const core::AttemptRecord& attempt) {
   const std::int64_t last = core::last_step_reported(attempt);
   if (last < 0) return;
   const bool older = !shown.has_progress() || shown.progress().attempt() < attempt.number.value;
-  if (!older && shown.progress().step() >= last) return;
+  if (!older && shown.progress().has_step() && shown.progress().step() >= last) return;
   v1::Progress& progress = *shown.mutable_progress();
   if (older) progress.Clear();
   progress.clear_loss();  // of an earlier step
-  progress.clear_has_loss();
   progress.clear_loss_not_finite();
   progress.set_attempt(attempt.number.value);
   progress.set_step(last);
@@ -190,9 +188,9 @@ v1::JobPhase to_v1(core::JobPhase phase) {
 
 v1::Verdict to_v1(const core::Verdict& verdict) {
   v1::Verdict shown;
-  shown.set_class_(class_to_v1(verdict.cls));
+  shown.set_failure_class(class_to_v1(verdict.cls));
   shown.set_node(verdict.node.str());
-  shown.set_rank(verdict.rank ? static_cast<std::int32_t>(verdict.rank->value) : -1);
+  if (verdict.rank) shown.set_rank(verdict.rank->value);
   shown.set_reason(bounded(verdict.reason));
   shown.set_evidence(bounded(verdict.evidence));
   return shown;
@@ -235,13 +233,11 @@ std::optional<v1::Progress> progress_of(const core::Presence& presence, const Jo
       std::ranges::find_if(seen.ranks, [](const auto& entry) { return entry.second.step >= 0; });
   v1::Progress progress;
   progress.set_attempt(newest->first.second.value);
-  progress.set_step(-1);
   if (reporting_rank != seen.ranks.end()) {
     progress.set_reporting_rank(reporting_rank->first.value);
     progress.set_step(reporting_rank->second.step);
     progress.set_total(reporting_rank->second.total);
-    progress.set_loss(reporting_rank->second.loss);
-    progress.set_has_loss(reporting_rank->second.has_loss);
+    if (reporting_rank->second.has_loss) progress.set_loss(reporting_rank->second.loss);
     progress.set_loss_not_finite(reporting_rank->second.loss_not_finite);
   }
   progress.set_step_seconds(seen.step_seconds);
@@ -361,7 +357,9 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger,
           to_proto(seen->second.last_heard_wall + (*end - seen->second.last_heard));
     for (const auto& [job, attempt] : seen->second.unknown_runs) {
       if (shown.unknown_attempts_size() == kUnknownMost) break;
-      shown.add_unknown_attempts(bounded(job.str(), 64) + "." + std::to_string(attempt.value));
+      v1::UnknownAttempt& unknown = *shown.add_unknown_attempts();
+      unknown.set_job_id(bounded(job.str(), 64));
+      unknown.set_attempt(attempt.value);
     }
   }
   if (const auto holders = ledger.indexes.device_holders.find(node.name);

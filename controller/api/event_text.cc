@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "common/proto/proto_time.h"
 #include "controller/api/bounded.h"
@@ -17,7 +18,7 @@ namespace {
 struct EventText {
   const char* type;
   std::string text;
-  std::int32_t rank = -1;
+  std::optional<RankNo> rank = {};
 };
 
 std::string with_reason(std::string text, const std::string& reason) {
@@ -90,8 +91,7 @@ struct Sayer {
   EventText operator()(const core::RankExited& e) const {
     std::string text = core::exit_text(e);
     if (e.stop_requested && !e.killed_unasked) text += ", after a stop was asked for";
-    return {"rank-exited", with_reason(std::move(text), e.evidence),
-            static_cast<std::int32_t>(e.rank.value)};
+    return {"rank-exited", with_reason(std::move(text), e.evidence), e.rank};
   }
   EventText operator()(const core::AuxiliaryExited& e) const {
     return {"auxiliary-exited", with_reason(core::exit_text(e), e.evidence)};
@@ -99,7 +99,7 @@ struct Sayer {
   EventText operator()(const core::NodeSwept& e) const {
     return {"node-swept", with_reason(fmt::format("nothing of attempt {} is left on node '{}'",
                                                   e.attempt.value, e.node.str()),
-                                      e.reason)};
+                                      std::string(to_string(e.why)))};
   }
   EventText operator()(const core::FirstStep& e) const {
     return {"first-step",
@@ -142,7 +142,7 @@ struct Sayer {
                      with_reason(fmt::format("attempt {} ended ({})", e.attempt.value,
                                              core::to_string(e.verdict.cls)),
                                  e.verdict.reason)};
-    if (e.verdict.rank) result.rank = static_cast<std::int32_t>(e.verdict.rank->value);
+    result.rank = e.verdict.rank;
     return result;
   }
   EventText operator()(const core::CaughtUp& e) const {
@@ -210,7 +210,7 @@ std::string begins_without(const core::EventBody& body, const core::Ledger& afte
       job == after.jobs.end() ? nullptr : job->second.attempt(launched->attempt);
   if (attempt == nullptr || attempt->resume || job->second.spec.has_start()) return {};
   const auto saved = std::ranges::find_if(attempt->saved, [&](const core::SavedBefore& one) {
-    return one.as == launched->save && !one.path.empty();
+    return one.named_dir == launched->save && !one.path.empty();
   });
   if (saved == attempt->saved.end()) return {};
   return fmt::format(
@@ -245,7 +245,7 @@ v1::Event describe(const journal::Row& row, const core::Ledger& after) {
   result.text += begins_without(body, after);
   event.set_type(result.type);
   event.set_text(std::move(result.text));
-  event.set_rank(result.rank);
+  if (result.rank) event.set_rank(result.rank->value);
   return event;
 }
 

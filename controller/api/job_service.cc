@@ -364,7 +364,6 @@ grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* co
           one.set_attempt(point.attempt.value);
           one.set_step(point.step);
           if (point.has_loss) one.set_loss(point.loss);
-          one.set_has_loss(point.has_loss);
         }
         reactor->Finish(grpc::Status::OK);
       });

@@ -5,8 +5,8 @@
 namespace muster::controller {
 
 bool lacks_loss(const v1::Job& job) {
-  return job.has_ended_at() && job.progress().step() >= 0 && job.has_progress() &&
-         !job.progress().has_loss() && !job.progress().loss_not_finite();
+  return job.has_ended_at() && job.progress().has_step() && !job.progress().has_loss() &&
+         !job.progress().loss_not_finite();
 }
 
 void add_last_loss(v1::Job& job, logs::LogStore& logs) {
@@ -17,7 +17,6 @@ void add_last_loss(v1::Job& job, logs::LogStore& logs) {
       (*point)->step != progress.step())
     return;
   if ((*point)->has_loss) progress.set_loss((*point)->loss);
-  progress.set_has_loss((*point)->has_loss);
   progress.set_loss_not_finite(!(*point)->has_loss && std::isnan((*point)->loss));
 }
 

@@ -90,7 +90,7 @@ LogSources log_sources(const core::JobRecord& job, const core::Presence& presenc
 
 LogChoice::LogChoice(const v1::ReadLogsRequest& request)
     : chosen_ranks(request.ranks().begin(), request.ranks().end()) {
-  for (const std::string& name : request.auxiliaries()) {
+  for (const std::string& name : request.node_logs()) {
     if (name == kAllAuxiliaries) {
       all_auxiliaries = true;
     } else if (name == kFailedSetups) {
@@ -135,7 +135,7 @@ void find_training_ranks(LogSources& sources, std::span<const AttemptNo> chosen,
     if (stays) ranks.Add(rank);
     if (stays && !(request.training_ranks() && apart.contains(rank))) continue;
     const std::string name = fmt::format("rank-{}", rank);
-    request.add_auxiliaries(name);
+    request.add_node_logs(name);
     sources.node_logs.insert(name);
   }
   request.mutable_ranks()->Swap(&ranks);

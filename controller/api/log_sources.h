@@ -37,7 +37,7 @@ struct LogSources {
 };
 LogSources log_sources(const core::JobRecord& job, const core::Presence& presence);
 
-// What a request asks for. ReadLogsRequest.auxiliaries contains names, "*" for all of them, and
+// What a request asks for. ReadLogsRequest.node_logs contains names, "*" for all of them, and
 // kFailedSetups. The last one means the setup log of each node whose start failed, in addition to
 // the rest. Names and "*" without ranks select only those logs.
 inline constexpr std::string_view kSetupLog = "setup", kAllAuxiliaries = "*",

@@ -95,6 +95,7 @@ grpc::ServerUnaryReactor* NodeService::GetClusterStatus(grpc::CallbackServerCont
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     answer_from_view(edge_, reactor, [this, response](const View& view) {
       response->set_cluster_id(view.ledger.cluster.str());
+      response->set_generation(view.ledger.lineage.generation);
       response->set_epoch(view.ledger.epoch.value);
       response->set_version(edge_.version);
       response->set_journal_index(edge_.shell.durable().value);

@@ -291,8 +291,11 @@ bool LogStream::write_some(const logs::LogKey& log, Cursor& cursor) {
   }
   outgoing_.Clear();
   outgoing_.set_attempt(log.attempt.value);
-  outgoing_.set_rank(log.rank.value);
-  outgoing_.set_auxiliary(log.auxiliary);
+  if (log.auxiliary.empty()) {
+    outgoing_.set_rank(log.rank.value);
+  } else {
+    outgoing_.set_node_log(log.auxiliary);
+  }
   outgoing_.set_node(cursor.node.str());
   outgoing_.set_offset(chunk->offset);
   if (chunk->gap_before) {

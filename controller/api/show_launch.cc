@@ -55,9 +55,9 @@ void fill_files(google::protobuf::RepeatedPtrField<v1::LaunchedFile>& shown,
     one.set_source(fmt::format("{} of '{}'", file.key, file.source));
     // The files of other nodes are the same, except for what names the node.
     if (file.node != *nodes.begin()) continue;
-    for (const auto& [place, value] : file.items) {
+    for (const auto& [at, value] : file.items) {
       v1::FileChange& change = *one.add_changes();
-      change.set_place(place);
+      change.set_at(at);
       change.set_value(value);
     }
     for (const auto& [name, value] : file.vars) (*one.mutable_vars())[name] = value;

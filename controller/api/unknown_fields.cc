@@ -20,14 +20,20 @@ void walk(const Message& message, const std::string& prefix, std::vector<std::st
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
-    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    const std::string below = prefix + std::string(field->name()) + ".";
-    if (!field->is_repeated()) {
-      walk(reflection.GetMessage(message, field), below, found);
-      continue;
+    const std::string name = prefix + std::string(field->name());
+    const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        walk(field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
+                                  : reflection.GetMessage(message, field),
+             name + ".", found);
+      } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+        const int value = field->is_repeated() ? reflection.GetRepeatedEnumValue(message, field, i)
+                                               : reflection.GetEnumValue(message, field);
+        if (field->enum_type()->FindValueByNumber(value) == nullptr)
+          found.push_back(name + " value " + std::to_string(value));
+      }
     }
-    for (int i = 0; i < reflection.FieldSize(message, field); ++i)
-      walk(reflection.GetRepeatedMessage(message, field, i), below, found);
   }
 }
 

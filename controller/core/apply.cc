@@ -42,8 +42,12 @@ class Folder {
   void operator()(const JournalEndLost& event) {
     ledger_.lineage = event.lineage;
     for (auto& [id, job] : ledger_.jobs) {
-      job.attempts_lost = std::min(job.attempts_lost + event.attempts_skipped, kAttemptReportedMax);
+      job.attempts_lost = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+          std::uint64_t{job.attempts_lost} + event.attempts_skipped, kAttemptReportedMax));
     }
+    // It may have come back in the lost time, and run something since.
+    for (auto& [name, node] : ledger_.nodes) node.dead = false;
+    indexes_.dead_nodes.clear();
   }
 
   // Changes this node's record only: a replay may lack registrations between the first and the
@@ -185,12 +189,12 @@ class Folder {
     AttemptRecord& attempt = attempt_of(job, event.attempt);
     NodePart& part = part_of(attempt, event.node);
     if (part.swept) return;
-    sweep(job, attempt, part, event.reason);
+    sweep(job, attempt, part, event.why);
     const bool only_idle_left = std::ranges::all_of(
         attempt.parts, [](const NodePart& other) { return other.swept || other.idle(); });
     if (!attempt.all_swept() && only_idle_left) {
       for (NodePart& other : attempt.parts) {
-        if (!other.swept) sweep(job, attempt, other, "ran nothing");
+        if (!other.swept) sweep(job, attempt, other, std::nullopt);
       }
     }
     settle_attempt(job, attempt);
@@ -426,10 +430,10 @@ class Folder {
     if (found->second.empty()) indexes_.device_holders.erase(found);
   }
 
-  void sweep(JobRecord& job, AttemptRecord& attempt, NodePart& part, const std::string& reason) {
+  void sweep(JobRecord& job, AttemptRecord& attempt, NodePart& part, std::optional<SweptWhy> why) {
     const AttemptKey key{job.id, attempt.number};
     part.swept = true;
-    part.swept_reason = reason;
+    part.swept_why = why;
     ++attempt.parts_swept;
     if (is_over(attempt.state)) release_devices(key, part.placed);
     if (part.idle()) return;
@@ -452,7 +456,7 @@ class Folder {
     // An idle part runs nothing. So its devices must not wait for a node that may never return to
     // sweep the part that did run.
     for (NodePart& part : attempt.parts) {
-      if (part.idle() && !part.swept) sweep(job, attempt, part, "ran nothing");
+      if (part.idle() && !part.swept) sweep(job, attempt, part, std::nullopt);
     }
     // The devices are released only now, when the job is next in the queue. Otherwise other jobs
     // could take its nodes one by one while the last of them is being swept.

@@ -23,8 +23,7 @@ constexpr std::size_t kTornNamed = 64, kShardNameMax = 256, kFoundMax = 8, kPath
 
 // What a node reports is stored for good. An agent of this release sends no more; of a longer text
 // from another agent, the beginning is kept.
-constexpr std::size_t kEvidenceBytes = 1'024, kReasonBytes = 1'024, kSentenceBytes = 8 << 10,
-                      kResolvedBytes = 1 << 20;
+constexpr std::size_t kEvidenceBytes = 1'024, kSentenceBytes = 8 << 10, kResolvedBytes = 1 << 20;
 
 // An agent of this release reports no smaller skew.
 constexpr Duration kClockSkewMin = std::chrono::minutes(1);
@@ -187,7 +186,6 @@ class FactDecider {
 
   Decision decided(NodeSwept& event) const {
     if (part_.swept) return nothing();
-    event.reason = cut(event.reason, kReasonBytes);
     Decision decision;
     // The part was refused before any rank ran, or the launch record was lost. The run directory
     // knows no ranks, so no log of theirs will ever be complete.
@@ -198,7 +196,7 @@ class FactDecider {
     decision.events.emplace_back(event);
     if (!all_well())
       breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})",
-                                   event.node.str(), event.reason));
+                                   event.node.str(), to_string(event.why)));
     return decision;
   }
 

@@ -169,7 +169,11 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   const std::uint32_t lost = lost_to_ports(*current.job, *current.attempt);
   const std::optional<TornCheckpoint> torn = torn_checkpoint(*current.job, *current.attempt);
   const bool on_from_another = (torn && torn->older) || found_newer(*current.attempt);
-  ended.charged = !current.attempt->cancelled && !on_from_another &&
+  // A lost end of the journal is not the job's fault.
+  const bool by_loss =
+      current.job->attempts_lost > 0 &&
+      (ended.verdict.cls == FailureClass::Node || ended.verdict.cls == FailureClass::Worker);
+  ended.charged = !current.attempt->cancelled && !on_from_another && !by_loss &&
                   (lost == 0 || lost > in.limits.taken_ports_max);
   ended.best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt),
                              last_step_reported(*current.attempt));
@@ -244,9 +248,7 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
   const auto node = in.ledger.nodes.find(input.node);
   if (part == nullptr || part->swept || node == in.ledger.nodes.end()) return nothing();
   // Processes may still live: only the agent can report that.
-  if (node->second.boot_id == part->placed.boot_id &&
-      !is_forgotten(in.presence, input.node, {input.job, input.attempt}))
-    return nothing();
+  if (node->second.boot_id == part->placed.boot_id) return nothing();
   Decision decision;
   for (std::uint32_t offset = 0; offset < part->placed.rank_count; ++offset) {
     const RankNo rank(part->placed.first_rank.value + offset);
@@ -265,15 +267,14 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
     decision.events.emplace_back(AttemptBroke{
         .job = input.job,
         .attempt = input.attempt,
-        .cause =
-            fmt::format("node '{}' came back without the run ({})", input.node.str(), input.reason),
+        .cause = fmt::format("node '{}' came back without the run (rebooted)", input.node.str()),
         .fault_time = in.now.wall,
         .detected_at = in.now.wall});
   }
   decision.events.emplace_back(NodeSwept{.job = input.job,
                                          .attempt = input.attempt,
                                          .node = input.node,
-                                         .reason = input.reason,
+                                         .why = SweptWhy::Rebooted,
                                          .node_time = in.now.wall,
                                          .controller_time = in.now.wall});
   return decision;

@@ -42,6 +42,11 @@ std::string verdict_text(const std::optional<Verdict>& verdict) {
                      verdict->evidence, verdict->signature);
 }
 
+std::string_view swept_text(const NodePart& part) {
+  if (part.swept_why) return to_string(*part.swept_why);
+  return part.swept ? "ran nothing" : "";
+}
+
 void dump_part(std::string& out, const NodePart& part) {
   const PlacedNode& placed = part.placed;
   out += fmt::format(
@@ -49,7 +54,7 @@ void dump_part(std::string& out, const NodePart& part) {
       "swept={} ({}) logs={} pids={}\n",
       placed.node.str(), placed.boot_id.str(), placed.instance.str(), placed.address,
       fmt::join(placed.devices, ","), placed.device_type, placed.first_rank.value,
-      placed.rank_count, part.started, part.swept, part.swept_reason, part.logs_collected,
+      placed.rank_count, part.started, part.swept, swept_text(part), part.logs_collected,
       fmt::join(part.pids, ","));
   out += fmt::format(
       "      interface={} model={} physical={} device_ips={} super_devices={} super_pod={} "

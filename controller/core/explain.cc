@@ -45,6 +45,13 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
                       some_of(names), age_text(unheard->until - now.boot)));
       return;
     }
+    if (names.empty()) {
+      lines.push_back(
+          fmt::format("the journal's end was lost: waits for nodes that this journal "
+                      "does not know, at most {}",
+                      age_text(unheard->until - now.boot)));
+      return;
+    }
     lines.push_back(
         fmt::format("the journal's end was lost, and with it perhaps an attempt of this job that "
                     "still runs: waits for a word from {}, at most {}; `muster node declare-dead` "

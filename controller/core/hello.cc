@@ -95,13 +95,18 @@ Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex lo
   }
   if (const std::string lacks = missing(hello); !lacks.empty())
     return refuse(ErrorCode::InvalidArgument, who + ": " + lacks);
-  for (const std::string* word :
-       {&hello.instance(), &hello.boot_id(), &hello.version(), &hello.incarnation(),
-        &hello.cluster_id(), &hello.lineage().id()}) {
+  for (const std::string* word : {&hello.instance(), &hello.boot_id(), &hello.version(),
+                                  &hello.incarnation(), &hello.cluster_id()}) {
     if (word->size() > kHelloWordMost)
       return refuse(ErrorCode::InvalidArgument,
                     fmt::format("{}: Hello with an id or version of {} bytes, at most {}", who,
                                 word->size(), kHelloWordMost));
+  }
+  if (!well_formed(to_lineage(hello.lineage()))) {
+    return refuse(ErrorCode::InvalidArgument,
+                  who +
+                      ": its Hello names a lineage of the journal that none has; its state "
+                      "directory is damaged: give the agent a new, empty one");
   }
   if (hello.present_size() > kPresentMost) {
     return refuse(ErrorCode::InvalidArgument,
@@ -170,8 +175,10 @@ Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex lo
         "the controller's journal is older than what node '{}' has seen: that was {}, but this "
         "journal {}; its directory is an older copy, or another controller went on from it",
         hello.node(), seen.agent, seen.journal);
+    // The agent tries again soon: it must be heard before a controller on yet another old copy
+    // places anything.
     Judged judged =
-        refuse(ErrorCode::Unsatisfiable,
+        refuse(ErrorCode::Unreachable,
                who + ": " + behind +
                    "; put back the newest one, or restart the controller once with --accept-loss");
     judged.behind = std::move(behind);

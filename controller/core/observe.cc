@@ -115,15 +115,16 @@ void fold_progress(AttemptSeen& seen, const v1::AttemptReading& reading, const P
     total = std::max(total, from.total());
     RankSeen& to = seen.ranks[RankNo(from.rank())];
     to.log_bytes = from.log_bytes();
-    if (!is_step(from.step(), from.total())) continue;
+    const std::int64_t step = from.has_step() ? from.step() : -1;
+    if (!is_step(step, from.total())) continue;
     const bool finite = std::isfinite(from.loss());
-    to = RankSeen{.step = from.step(),
+    to = RankSeen{.step = step,
                   .total = from.total(),
                   .loss = finite ? from.loss() : 0,
                   .has_loss = from.has_loss() && finite,
                   .loss_not_finite = from.loss_not_finite() || (from.has_loss() && !finite),
                   .log_bytes = from.log_bytes()};
-    seen.best_step = std::max(seen.best_step, from.step());
+    seen.best_step = std::max(seen.best_step, step);
   }
   fold_step_age(seen, reading, now);
   for (const v1::StepSample& sample : reading.samples()) {
@@ -212,9 +213,10 @@ class Observer {
     reported = std::max(reported, key.second);
   }
 
-  // An agent forgets only runs that it was ordered to forget, after they were swept and their logs
-  // were at the controller. So it cannot happen to an attempt that is not in doubt. And a run
-  // directory is durable before its start is reported.
+  // A run directory is durable before its start is reported. An agent forgets only runs that it was
+  // ordered to forget, after they were swept and their logs were at the controller. So if a swept
+  // part waits for its logs, and the node does not have it, the journal's end was lost, or the
+  // node's state directory was put back from an older copy. No logs will come.
   void note_absent(const Connected& from, NodeSeen& seen) const {
     seen.forgotten.clear();
     seen.missing.clear();
@@ -223,15 +225,12 @@ class Observer {
     for (const AttemptKey& key : parts->second.open) {
       const JobRecord& job = ledger_.jobs.at(key.first);
       const NodePart& part = *job.attempt(key.second)->part(from.node);
-      const bool was_there = part.started || part.start_failed || part.swept || !part.exits.empty();
       const bool same_instance_and_boot =
           part.placed.instance == from.instance && part.placed.boot_id == from.boot_id;
       if (!same_instance_and_boot || seen.present.contains(key)) continue;
-      // A loss before the last placement left numbers out. A swept part waits only for its logs.
-      const bool left_out = job.attempts.back().number.value > job.attempts.size();
-      if (job.attempts_lost > 0 || (left_out && part.swept)) {
-        if (was_there) seen.forgotten.insert(key);
-      } else if (part.started && !part.swept) {
+      if (part.swept) {
+        seen.forgotten.insert(key);
+      } else if (part.was_there()) {
         seen.missing.insert(key);
       }
     }
@@ -321,7 +320,9 @@ class Observer {
       if (sample.loss_not_finite()) return note(Note::LossNotFinite, sample.step(), {});
     }
     for (const v1::RankReading& rank : reading.ranks()) {
-      if (rank.loss_not_finite()) return note(Note::LossNotFinite, rank.step(), {});
+      if (!rank.loss_not_finite()) continue;
+      return note(Note::LossNotFinite, rank.has_step() ? std::optional(rank.step()) : std::nullopt,
+                  {});
     }
   }
 

@@ -46,8 +46,6 @@ v1::Orders standing_orders(const Ledger& ledger, const std::vector<Assignment>& 
       continue;
     }
     order.mutable_stop();
-    if (const auto job = ledger.jobs.find(assignment.job); job != ledger.jobs.end())
-      *order.mutable_stop()->mutable_grace() = job->second.spec.recovery().stop_grace();
   }
   return orders;
 }
@@ -95,6 +93,7 @@ Peers::Judgement Peers::hello(const v1::Hello& hello, ConnectionId connection,
   peer.incarnation = hello.incarnation();
   peer.boot_id = hello.boot_id();
   peer.uptime = to_duration(hello.uptime());
+  peer.protocol_max = hello.protocol_max();
   for (const v1::PresentAttempt& present : hello.present())
     peer.present.insert({JobId(present.job_id()), AttemptNo(present.attempt())});
   judgement.input = {.node = node,
@@ -168,7 +167,7 @@ Peers::Admission Peers::registered(const Stream& stream, const std::optional<Err
   found->second.welcomed = true;
   welcomed_.insert(found->second.instance);
   v1::Welcome welcome;
-  welcome.set_protocol(kProtocolMax);
+  welcome.set_protocol(std::min(kProtocolMax, found->second.protocol_max));
   welcome.set_cluster_id(view.ledger.cluster.str());
   welcome.set_epoch(view.ledger.epoch.value);
   *welcome.mutable_lineage() = to_proto(view.ledger.lineage);
@@ -217,7 +216,7 @@ std::optional<Peers::Orders> Peers::orders(const NodeName& node, const View& vie
         holds(peer.sent, one))
       continue;
     const JobRecord& job = view.ledger.jobs.at(one.job);
-    if (job.attempts_lost > 0 || job.attempt(one.attempt)->part(node)->started)
+    if (job.attempts_lost > 0 || job.attempt(one.attempt)->part(node)->was_there())
       one.want = Want::Stop;
   }
   std::set<AttemptKey> there = peer.present;

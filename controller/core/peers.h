@@ -114,6 +114,7 @@ class Peers {
     Duration uptime{};      // of the machine when the agent made its Hello
     std::string contender;  // the latest other incarnation that asked for the name
     BootTime contended_since{};
+    std::uint32_t protocol_max = 0;  // the newest that the agent speaks
   };
   static std::optional<Error> outdated(const Peer& holder, const v1::Hello& hello);
   std::optional<Error> other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,

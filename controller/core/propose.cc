@@ -110,7 +110,7 @@ class Proposer {
       if (const auto seen = presence_.nodes.find(name); seen != presence_.nodes.end()) {
         const AttemptKey key{job.id, attempt.number};
         if (seen->second.missing.contains(key))
-          return fmt::format("node '{}' {}", name.str(), came_back_without(attempt.number));
+          return fmt::format("node '{}' {}", name.str(), came_back_without(job, attempt.number));
         if (job.attempts_lost > 0 && !part.started && seen->second.heard &&
             !seen->second.present.contains(key))
           return fmt::format(
@@ -142,18 +142,10 @@ class Proposer {
   }
 
   // The part was placed on a boot that is over, and the agent is back without the run directory.
-  // Nobody else will ever report that it is swept. The same is true for a run that was forgotten in
-  // the lost end of the journal.
+  // Nobody else will ever report that it is swept.
   void find_vanished(const JobRecord& job, const AttemptRecord& attempt) {
     for (const NodePart& part : attempt.parts) {
       if (part.swept || part.idle()) continue;
-      if (is_forgotten(presence_, part.placed.node, {job.id, attempt.number})) {
-        out_.inputs.emplace_back(ProposeSwept{.job = job.id,
-                                              .attempt = attempt.number,
-                                              .node = part.placed.node,
-                                              .reason = "forgotten"});
-        continue;
-      }
       const auto node = ledger_.nodes.find(part.placed.node);
       if (node == ledger_.nodes.end() || node->second.dead ||
           node->second.boot_id == part.placed.boot_id)
@@ -166,10 +158,8 @@ class Proposer {
       const bool may_say_so = seen->second.instance == part.placed.instance;
       // The agent will report it itself, and better: with its exits.
       if (may_say_so && seen->second.present.contains({job.id, attempt.number})) continue;
-      out_.inputs.emplace_back(ProposeSwept{.job = job.id,
-                                            .attempt = attempt.number,
-                                            .node = part.placed.node,
-                                            .reason = "rebooted"});
+      out_.inputs.emplace_back(
+          ProposeSwept{.job = job.id, .attempt = attempt.number, .node = part.placed.node});
     }
   }
 

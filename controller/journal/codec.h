@@ -5,11 +5,12 @@
 //
 // decode() accepts a record only if it understands all of it:
 // - An unknown format, kind, field or enum value is Unsupported ("a newer muster wrote this").
-// - A payload that does not parse, or that contradicts its type, is DataLoss.
+// - A payload that does not parse, that contradicts its type, or that has a value that no muster
+//   writes (a port beyond 65535, a new lineage of generation 0), is DataLoss.
 //
-// decode() does not judge whether the event makes sense; the caller does. encode() leaves out the
-// unknown fields of messages inside an event (a spec, an inventory), so decode() reads whatever
-// encode() wrote.
+// decode() does not judge whether the event follows from those before it; the caller does. encode()
+// leaves out the unknown fields and enum values of messages inside an event (a spec, an inventory),
+// so decode() reads whatever encode() wrote.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "common/proto/proto_lineage.h"
+#include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/fact.h"
+#include "controller/journal/unknown.h"
 #include "muster/journal/v1/record.pb.h"
 
 namespace muster::journal {
@@ -67,8 +69,22 @@ std::uint16_t port_from(std::uint32_t port, Trouble& trouble) {
   return static_cast<std::uint16_t>(port);
 }
 
+Lineage new_lineage_from(const muster::v1::Lineage& from, Trouble& trouble) {
+  Lineage lineage = to_lineage(from);
+  if (lineage.generation == 0) trouble.damaged = "a new lineage of generation 0";
+  if (!well_formed(lineage))
+    trouble.damaged =
+        fmt::format("a lineage of generation {} with a malformed id", lineage.generation);
+  return lineage;
+}
+std::uint32_t skipped_from(std::uint32_t attempts, Trouble& trouble) {
+  if (attempts > core::kAttemptReportedMax)
+    trouble.damaged = fmt::format("{} skipped attempts", attempts);
+  return attempts;
+}
+
 core::Verdict take(const pb::Verdict& from, Trouble& trouble) {
-  return {.cls = from_record(from.class_(), trouble),
+  return {.cls = from_record(from.failure_class(), trouble),
           .node = NodeName(from.node()),
           .rank = from.has_rank() ? std::optional(RankNo(from.rank())) : std::nullopt,
           .reason = from.reason(),
@@ -95,7 +111,10 @@ core::PlacedNode take(const pb::PlacedNode& from, Trouble& trouble) {
 }
 
 core::SavedBefore take(const pb::SavedBefore& from) {
-  return {.as = from.as(), .job = JobId(from.job()), .path = from.path(), .step = from.step()};
+  return {.named_dir = from.named_dir(),
+          .job = JobId(from.job()),
+          .path = from.path(),
+          .step = from.step()};
 }
 core::ResumePoint take(const pb::ResumePoint& from) {
   return {.attempt = AttemptNo(from.attempt()),
@@ -130,8 +149,9 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     }
     case pb::Record::kJournalEndLost: {
       const auto& from = record.journal_end_lost();
-      return core::JournalEndLost{.lineage = to_lineage(from.lineage()),
-                                  .attempts_skipped = from.attempts_skipped()};
+      return core::JournalEndLost{
+          .lineage = new_lineage_from(from.lineage(), trouble),
+          .attempts_skipped = skipped_from(from.attempts_skipped(), trouble)};
     }
     case pb::Record::kNodeRegistered: {
       const auto& from = record.node_registered();
@@ -221,7 +241,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       auto to = take_attempt<core::AttemptEnded>(from);
       to.verdict = take(from.verdict(), trouble);
       to.charged = from.charged();
-      to.best_step = from.best_step();
+      if (from.has_best_step()) to.best_step = from.best_step();
       to.fence = from.fence();
       to.job_ends = from.job_ends();
       return to;
@@ -240,8 +260,9 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       return to;
     }
     case pb::Record::kAttemptCompleted: {
-      auto to = take_attempt<core::AttemptCompleted>(record.attempt_completed());
-      to.best_step = record.attempt_completed().best_step();
+      const auto& from = record.attempt_completed();
+      auto to = take_attempt<core::AttemptCompleted>(from);
+      if (from.has_best_step()) to.best_step = from.best_step();
       return to;
     }
     case pb::Record::kJobEnded: {
@@ -289,11 +310,9 @@ Result<core::Event> decode(const Record& record) {
   if (!parsed.ParseFromString(record.payload))
     return fail(ErrorCode::DataLoss,
                 fmt::format("its payload ({} bytes) does not parse", record.payload.size()));
-  const std::size_t size = parsed.ByteSizeLong();
-  parsed.DiscardUnknownFields();
-  if (parsed.ByteSizeLong() != size)
+  if (const std::string unknown = first_unknown(parsed); !unknown.empty())
     return fail(ErrorCode::Unsupported,
-                fmt::format("it has fields that are not known here; {}", kRemedy));
+                fmt::format("it has '{}', which is not known here; {}", unknown, kRemedy));
   if (static_cast<std::uint32_t>(parsed.what_case()) != record.type) {
     return fail(ErrorCode::DataLoss,
                 fmt::format("its type says {}, its payload holds {}", record.type,

@@ -2,6 +2,7 @@
 #include "common/proto/proto_lineage.h"
 #include "controller/core/model/fact.h"
 #include "controller/journal/codec.h"
+#include "controller/journal/unknown.h"
 #include "muster/journal/v1/record.pb.h"
 
 namespace muster::journal {
@@ -39,7 +40,7 @@ pb::Note to_record(core::Note note) {
   return pb::NOTE_UNSPECIFIED;
 }
 void put(pb::Verdict& to, const core::Verdict& from) {
-  to.set_class_(to_record(from.cls));
+  to.set_failure_class(to_record(from.cls));
   to.set_node(from.node.value);
   if (from.rank) to.set_rank(from.rank->value);
   to.set_reason(from.reason);
@@ -66,7 +67,7 @@ void put(pb::PlacedNode& to, const core::PlacedNode& from) {
 }
 
 void put(pb::SavedBefore& to, const core::SavedBefore& from) {
-  to.set_as(from.as);
+  to.set_named_dir(from.named_dir);
   to.set_job(from.job.value);
   to.set_path(from.path);
   to.set_step(from.step);
@@ -187,7 +188,7 @@ struct Writer {
     attempt(to, from);
     put(*to.mutable_verdict(), from.verdict);
     to.set_charged(from.charged);
-    to.set_best_step(from.best_step);
+    if (from.best_step >= 0) to.set_best_step(from.best_step);
     to.set_fence(from.fence);
     to.set_job_ends(from.job_ends);
   }
@@ -207,7 +208,7 @@ struct Writer {
   void operator()(const core::AttemptCompleted& from) const {
     auto& to = *record.mutable_attempt_completed();
     attempt(to, from);
-    to.set_best_step(from.best_step);
+    if (from.best_step >= 0) to.set_best_step(from.best_step);
   }
   void operator()(const core::JobEnded& from) const {
     auto& to = *record.mutable_job_ended();
@@ -240,9 +241,9 @@ Record encode(const core::Event& event) {
   pb::Record record;
   record.set_at_ns(to_ns(event.at));
   std::visit(Writer{record}, event.body);
-  // Unknown fields would make the record, and everything after it, unreadable. The callers that
-  // receive messages discard or refuse them before they get here.
-  record.DiscardUnknownFields();
+  // Unknown fields and enum values would make the record, and everything after it, unreadable. The
+  // callers that receive messages discard or refuse them before they get here.
+  leave_out_unknown(record);
   Record made{.format = kFormatProto,
               .type = static_cast<std::uint32_t>(record.what_case()),
               .payload = {}};

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -96,50 +97,46 @@ std::uint64_t generation_of_mark(std::string_view line) {
     return 0;
   return generation;
 }
+// `text` begins with kBehindMagic.
+Behind mark_in(std::string_view text) {
+  const std::size_t line_end = std::min(text.find('\n'), text.size());
+  std::string_view why = text.substr(std::min(line_end + 1, text.size()));
+  why = why.substr(0, why.find_first_of(std::string_view("\n\0", 2)));
+  return {.why = std::string(why.empty() ? kNoReason : why),
+          .generation = generation_of_mark(text.substr(0, line_end))};
+}
 std::filesystem::path before_mark(const std::filesystem::path& head) {
   return head.native() + ".before-mark";
 }
 
 }  // namespace
 
-std::optional<Behind> HeadFile::behind(const std::filesystem::path& file) {
-  const auto text = io::read_file(file, 2 * kSlot);
-  if (!text || !text->starts_with(kBehindMagic)) return std::nullopt;
-  const std::size_t line_end = std::min(text->find('\n'), text->size());
-  const std::string_view line = std::string_view(*text).substr(0, line_end);
-  std::string_view why = std::string_view(*text).substr(std::min(line_end + 1, text->size()));
-  why = why.substr(0, why.find_first_of(std::string_view("\n\0", 2)));
-  return Behind{.why = std::string(why.empty() ? kNoReason : why),
-                .generation = generation_of_mark(line)};
+std::uint64_t generation_of(const HeadContent& content) {
+  if (const auto* head = std::get_if<Head>(&content)) return head->generation;
+  const auto* mark = std::get_if<Behind>(&content);
+  return mark != nullptr ? mark->generation : 0;
 }
 
-Result<std::uint64_t> HeadFile::generation(const std::filesystem::path& file) {
-  if (const auto mark = behind(file)) return mark->generation;
-  const auto head = read(file);
-  if (!head && head.error().code != ErrorCode::DataLoss) return fail(head.error());
-  return head && *head ? (*head)->generation : 0;
-}
-
-Result<std::optional<Head>> HeadFile::read(const std::filesystem::path& file) {
-  if (auto mark = behind(file)) return fail(ErrorCode::DataLoss, std::move(mark->why));
+Result<HeadContent> HeadFile::read(const std::filesystem::path& file) {
   const io::UniqueFd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!descriptor) {
-    if (errno == ENOENT) return std::optional<Head>();
+    if (errno == ENOENT) return NoHead{};
     return fail_errno(fmt::format("opening the journal's head '{}'", file.native()), errno);
   }
   std::array<char, 2 * kSlot> content{};
-  if (::pread(descriptor.get(), content.data(), content.size(), 0) < 0)
+  const ssize_t size = ::pread(descriptor.get(), content.data(), content.size(), 0);
+  if (size < 0)
     return fail_errno(fmt::format("reading the journal's head '{}'", file.native()), errno);
+  const std::string_view text(content.data(), static_cast<std::size_t>(size));
+  if (text.starts_with(kBehindMagic)) return mark_in(text);
   std::optional<Head> newest;
   for (std::size_t slot = 0; slot < 2; ++slot) {
     auto head = head_of(std::string_view(content.data() + slot * kSlot, kSlot));
     if (head && (!newest || newest->index < head->index)) newest = std::move(head);
   }
-  if (!newest)
-    return fail(ErrorCode::DataLoss,
-                fmt::format("reading the journal's head '{}': neither of its two slots is sound",
-                            file.native()));
-  return newest;
+  if (newest) return std::move(*newest);
+  return DamagedHead{fmt::format(
+      "reading the journal's head '{}': neither of its two slots is sound", file.native())};
 }
 
 Result<HeadFile> HeadFile::create(const std::filesystem::path& file, const Head& head) {

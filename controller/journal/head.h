@@ -18,16 +18,15 @@
 //
 // When a journal turns out to be older than it must be, including its whole directory, a mark
 // replaces its head: a line with the generation that revealed this, and a line with the sentence
-// that names how it was noticed. Then nobody knows how far the journal had gone. read() returns
-// DataLoss with that sentence.
+// that names how it was noticed. Then nobody knows how far the journal had gone.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "common/base/error.h"
 #include "common/base/ids.h"
@@ -53,18 +52,21 @@ struct Behind {
   std::uint64_t generation = 0;  // also 0 if the number is damaged
 };
 
+struct NoHead {};  // the file does not exist
+struct DamagedHead {
+  std::string why;  // the file is no mark, and neither of its slots is sound
+};
+using HeadContent = std::variant<NoHead, Head, Behind, DamagedHead>;
+// The generation in the head, or in the mark that replaced it; 0: there is none.
+std::uint64_t generation_of(const HeadContent& content);
+
 class HeadFile {
  public:
-  // Nothing: the file does not exist. DataLoss: the file exists, but neither slot is sound, or the
-  // file is a mark.
-  static Result<std::optional<Head>> read(const std::filesystem::path& file);
+  // An error: the file cannot be read.
+  static Result<HeadContent> read(const std::filesystem::path& file);
   // Writes both slots from `head`, durably, through a temporary file and a rename. The result is
   // open for write().
   static Result<HeadFile> create(const std::filesystem::path& file, const Head& head);
-  // The mark that replaced the head; nothing: there is no mark.
-  static std::optional<Behind> behind(const std::filesystem::path& file);
-  // The generation in the head, or in the mark that replaced it. 0: neither is sound.
-  static Result<std::uint64_t> generation(const std::filesystem::path& file);
   // Writes the mark durably, through a temporary file and a rename. `why` is one line, cut if the
   // mark would be longer than a head. `generation` is the highest that is known to have existed.
   // The old head stays in the same directory as `head.before-mark`.

@@ -63,6 +63,15 @@ Result<RowTable> RowTable::open(Database& database, std::string_view journal_id)
   return table;
 }
 
+Result<JournalIndex> RowTable::highest(Database& database, JournalIndex limit) {
+  auto statement =
+      database.prepare("SELECT idx FROM rows WHERE idx BETWEEN 1 AND ? ORDER BY idx DESC LIMIT 1");
+  if (!statement) return fail(std::move(statement.error()));
+  auto there = statement->with({sql(limit)}).step();
+  if (!there) return fail(std::move(there.error()));
+  return JournalIndex(*there ? static_cast<std::uint64_t>(statement->number(0)) : 0);
+}
+
 Result<RowTable::End> RowTable::walk(JournalIndex mark,
                                      const std::function<Result<void>(const Stored&)>& each) {
   End end{.last = {}, .chain = start_, .at_mark = {}, .damage = {}};

@@ -50,6 +50,9 @@ class RowTable {
     std::optional<Digest> at_mark;
     std::string damage;  // not empty: what is wrong right after `last`
   };
+  // The highest index in the table up to `limit`, also behind a damage, and of a damaged row; 0:
+  // there is none. DataLoss: the end of the table cannot be read.
+  static Result<JournalIndex> highest(Database& database, JournalIndex limit);
   // Passes every sound row and bridge to `each`, in order, up to the first damage. An error of
   // `each` ends the walk and is returned.
   Result<End> walk(JournalIndex mark, const std::function<Result<void>(const Stored&)>& each);

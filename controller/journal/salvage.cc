@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -77,6 +78,29 @@ Result<Source> open_source(const fs::path& file, const std::optional<Head>& head
   return source;
 }
 
+// A higher index is damaged. JSON's numbers are exact up to this one, and nobody accepts so many
+// losses of kRowsUnknown rows.
+constexpr JournalIndex kIndexMost(1ull << 53);
+
+// The last index that a lost row may have had. `head` is the one of this journal; null: it has
+// none. A power cut may leave a head that is older than the last rows, and these may be behind the
+// damage. Nobody knows how many rows were lost if there is no head, if the end of the damaged table
+// cannot be read, or if no index shows that any was lost.
+Result<JournalIndex> last_lost(const Source& source, JournalIndex sound, const Head* head) {
+  const JournalIndex shown = head == nullptr ? sound : std::max(sound, head->index);
+  std::optional<JournalIndex> highest;
+  if (source.database) {
+    const JournalIndex limit =
+        head == nullptr ? kIndexMost : JournalIndex(shown.value + kRowsUnknown);
+    auto read = RowTable::highest(*source.database, limit);
+    if (!read && read.error().code != ErrorCode::DataLoss) return fail(std::move(read.error()));
+    if (read) highest = *read;
+  }
+  const JournalIndex last = std::max(shown, highest.value_or(JournalIndex()));
+  const bool known = head != nullptr && highest && sound < last;
+  return known ? last : JournalIndex(last.value + kRowsUnknown);
+}
+
 }  // namespace
 
 Result<Salvage> salvage(const fs::path& dir, const std::optional<Head>& head) {
@@ -113,14 +137,12 @@ Result<Salvage> salvage(const fs::path& dir, const std::optional<Head>& head) {
         done.sound = end->last;
         chain = end->chain;
       }
-      done.next = JournalIndex(done.sound.value + 1);
-      const bool known = head && head->journal_id == journal_id;
-      const JournalIndex end = known ? head->index : JournalIndex(done.sound.value + kRowsUnknown);
-      if (done.sound < end) {
-        auto bridged = rows->bridge_lost(chain, done.next, end);
-        if (!bridged) return fail(std::move(bridged.error()));
-        done.next = JournalIndex(end.value + 1);
-      }
+      const bool own_head = head && head->journal_id == journal_id;
+      auto last = last_lost(*source, done.sound, own_head ? &*head : nullptr);
+      if (!last) return fail(std::move(last.error()));
+      auto bridged = rows->bridge_lost(chain, JournalIndex(done.sound.value + 1), *last);
+      if (!bridged) return fail(std::move(bridged.error()));
+      done.next = JournalIndex(last->value + 1);
       done.archive_unreadable = !source->archive;
       if (!source->archive) return {};
       auto lost = source->archive->copy_sound(*archive);
@@ -151,8 +173,8 @@ Result<std::optional<std::string>> finish_salvage(const fs::path& dir) {
   ::unlink((place.native() + "-shm").c_str());
   if (auto moved = rename_file(place, dir / aside); !moved) return fail(std::move(moved.error()));
   // The old head or mark may know of more generations than the rows that were kept.
-  auto generation = HeadFile::generation(dir / "head");
-  if (!generation) return fail(std::move(generation.error()));
+  auto old_head = HeadFile::read(dir / "head");
+  if (!old_head) return fail(std::move(old_head.error()));
   Head head;
   {
     auto database = Database::open(finished, Database::Mode::Write);
@@ -170,7 +192,7 @@ Result<std::optional<std::string>> finish_salvage(const fs::path& dir) {
                 .index = end->last,
                 .chain = end->chain,
                 .cluster = {},
-                .generation = *generation};
+                .generation = generation_of(*old_head)};
   }
   if (auto made = HeadFile::create(dir / "head", head); !made) return fail(std::move(made.error()));
   if (auto moved = rename_file(finished, place); !moved) return fail(std::move(moved.error()));

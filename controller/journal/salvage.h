@@ -25,8 +25,8 @@ namespace muster::journal {
 
 struct Salvage {
   JournalIndex sound;  // last row that was kept
-  // First index that new rows get. A bridge covers the indexes between the two, so that no index is
-  // used twice.
+  // First index that new rows get. A lost bridge covers the indexes between the two: at least one,
+  // so that every accepted loss leaves one, and no index that may have been used is used again.
   JournalIndex next;
   std::size_t archived_lost = 0;    // archived jobs that could not be kept
   bool archive_unreadable = false;  // none could be kept, and their number is unknown

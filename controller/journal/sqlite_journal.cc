@@ -10,7 +10,6 @@
 #include "common/base/time.h"
 #include "controller/journal/salvage.h"
 #include "controller/journal/schema.h"
-#include "muster/journal/v1/record.pb.h"
 
 namespace muster::journal {
 
@@ -119,14 +118,10 @@ void SqliteJournal::remember(JournalIndex index, const core::Event& event) {
 
 Result<RowTable::End> SqliteJournal::replay(JournalIndex after, JournalIndex mark,
                                             const std::function<void(const Row&)>& each) {
-  lost_ = 0;
   return rows_->walk(mark, [&](const RowTable::Stored& row) -> Result<void> {
+    if (row.index <= after) return {};
     if (row.is_bridge()) {
       if (row.lost) lost_ += row.index.value - row.from.value + 1;
-      return {};
-    }
-    if (row.index <= after) {
-      if (row.record.type == v1::Record::kJournalEndLost) lost_ = 0;
       return {};
     }
     auto event = decode(row.record);
@@ -144,20 +139,17 @@ Result<SqliteJournal::Loaded> SqliteJournal::verify(const std::function<void(con
     loaded.rebuild = rebuild;
     return loaded;
   };
-  auto generation = HeadFile::generation(options_.dir / "head");
-  if (!generation) return fail(std::move(generation.error()));
-  generation_ = *generation;
+  auto content = HeadFile::read(options_.dir / "head");
+  if (!content) return fail(std::move(content.error()));
+  generation_ = generation_of(*content);
   std::string head_trouble;
   const fs::path file = database_file();
   const bool salvaged = file.extension() == ".salvaged";  // it gets its head when it is renamed
-  if (auto head = HeadFile::read(options_.dir / "head"); salvaged) {
-    found_head_.reset();
-  } else if (head) {
-    found_head_ = std::move(*head);
-  } else if (head.error().code == ErrorCode::DataLoss) {
-    head_trouble = head.error().message;
-  } else {
-    return fail(std::move(head.error()));
+  if (!salvaged) {
+    if (const auto* head = std::get_if<Head>(&*content)) found_head_ = *head;
+    if (const auto* mark = std::get_if<Behind>(&*content)) loaded.marked = mark->why;
+    if (const auto* bad = std::get_if<DamagedHead>(&*content)) head_trouble = bad->why;
+    if (!loaded.marked.empty()) head_trouble = loaded.marked;
   }
   const bool may_be_new = head_trouble.empty() && (!found_head_ || found_head_->index.value == 0);
   struct stat status{};
@@ -243,6 +235,7 @@ Result<void> SqliteJournal::accept_loss(const Loaded& loaded,
   if (!end) return fail(std::move(end.error()));
   MUSTER_ASSERT(saved->sound >= loaded.last && end->last.value + 1 == saved->next.value,
                 "a salvage that kept other rows than were replayed");
+  MUSTER_ASSERT(lost_ > 0, "an accepted loss that nothing records");
   notices_.push_back(
       fmt::format("accepted: {}; going on from row {}, new rows begin at {}{}; {} of the archived "
                   "jobs lost; the damaged database is kept as '{}'",
@@ -263,8 +256,11 @@ Error SqliteJournal::refusal(const Loaded& loaded) const {
   if (loaded.walked) {
     extent = fmt::format("rows 1 to {} are sound", loaded.last.value);
     from = fmt::format("row {}", loaded.last.value);
-    if (newest > loaded.last.value)
+    if (newest > loaded.last.value) {
       extent += fmt::format(", rows {} to {} would be lost", loaded.last.value + 1, newest);
+    } else if (loaded.rebuild) {
+      extent += ", every row after them would be lost";
+    }
   }
   return {.code = ErrorCode::DataLoss,
           .message = fmt::format(
@@ -281,9 +277,8 @@ Result<void> SqliteJournal::load(const std::function<void(const Row&)>& each) {
   if (!loaded) return fail(std::move(loaded.error()).in(doing));
   last_ = loaded->last;
   chain_ = loaded->chain;
-  if (auto marked = HeadFile::behind(options_.dir / "head");
-      marked && !loaded->rebuild && !options_.accept_loss && !options_.read_only) {
-    behind_ = std::move(marked->why);
+  if (!loaded->marked.empty() && !loaded->rebuild && !options_.accept_loss && !options_.read_only) {
+    behind_ = std::move(loaded->marked);
     failed_ = loaded_ = true;
     return {};
   }

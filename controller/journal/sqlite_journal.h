@@ -12,8 +12,8 @@
 // - load() passes on only verified rows: each row's checksum covers the row before it, and the end
 //   is compared with the head file. Damage is DataLoss; the text names the index and the remedy.
 // - With accept_loss, load() continues from the last sound row, and keeps the damaged database in
-//   the same directory. With accept_loss and no visible damage, the directory counts as an older
-//   copy: a loss of unknown size.
+//   the same directory. With accept_loss and no lost row to be seen, the directory counts as an
+//   older copy: a loss of unknown size.
 // - When the power fails while a batch is being written, the whole batch is stored, or none of it.
 //
 // It leaves to others:
@@ -94,8 +94,8 @@ class SqliteJournal final : public Journal {
   void restore_ballast();
   // What --accept-loss has given up, if no JournalEndLost stands behind it yet. The next batch must
   // have one. This incarnation accepted the loss, or one that ended before it wrote its first
-  // batch. The number of rows is unknown if no head file of this database shows how far it went, or
-  // if the whole directory may be a copy.
+  // batch. The number of rows is unknown if no head file of this database shows how far it went, if
+  // the end of its table cannot be read, or if no row is seen missing.
   [[nodiscard]] std::optional<core::LostEnd> lost() const;
   // What open() and load() found or did, and what a person should read in the log.
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
@@ -110,6 +110,7 @@ class SqliteJournal final : public Journal {
     // False: the database could not even be opened, and `last` has no meaning.
     bool walked = false;
     bool rebuild = false;  // the damage is in the database, not only in the head file
+    std::string marked;    // the sentence of the mark; empty: there is none
   };
   Result<ArchiveTable*> archive_to_read();
   Result<void> open_database(bool make);

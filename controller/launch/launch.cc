@@ -150,8 +150,8 @@ Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::Attem
   add_ports(launch, placed, part == 0 ? attempt.master_port : 0);
   if (core::scans_first(job, attempt)) {
     launch.mutable_scan_first()->set_dir(request.save_dir.substr(0, request.save_dir.rfind('/')));
-    launch.mutable_scan_first()->set_beyond(
-        attempt.resume && !attempt.resume->from_start ? attempt.resume->step : -1);
+    if (attempt.resume && !attempt.resume->from_start)
+      launch.mutable_scan_first()->set_beyond(attempt.resume->step);
   }
   launch.set_nofile(job.spec.runtime().limits().nofile());
   launch.set_memlock(job.spec.runtime().limits().memlock());

@@ -35,11 +35,14 @@ bool sound(const std::string& job) {
 }
 
 template <class Message>
-logs::LogKey key_of(const Message& message, const LogStream& stream) {
+Result<logs::LogKey> key_of(const Message& message, const LogStream& stream) {
   const JobId job(message.job_id());
   const AttemptNo attempt(message.attempt());
-  if (message.auxiliary().empty()) return {job, attempt, RankNo(message.rank())};
-  return {job, attempt, RankNo(0), message.auxiliary(), stream.node};
+  if (message.has_rank()) return logs::LogKey{job, attempt, RankNo(message.rank())};
+  if (!message.node_log().empty())
+    return logs::LogKey{job, attempt, RankNo(0), message.node_log(), stream.node};
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("{} has neither a rank nor a node_log", Message::descriptor()->name()));
 }
 
 bool sound(const logs::LogKey& key) {
@@ -56,8 +59,11 @@ v1::LogHave have_of(const logs::LogKey& key, const logs::LogState& state) {
   v1::LogHave have;
   have.set_job_id(key.job.str());
   have.set_attempt(key.attempt.value);
-  have.set_rank(key.rank.value);
-  have.set_auxiliary(key.auxiliary);
+  if (key.auxiliary.empty()) {
+    have.set_rank(key.rank.value);
+  } else {
+    have.set_node_log(key.auxiliary);
+  }
   have.set_offset(state.end);
   have.set_complete(state.durable);
   have.set_synced(state.synced);
@@ -292,27 +298,30 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
     if (!sound(request.open().job_id()))
       return fail(ErrorCode::InvalidArgument,
                   fmt::format("opening a log: '{}' is no job id", request.open().job_id()));
-    if (request.open().auxiliary().size() > kAuxiliaryNameMost)
+    if (request.open().node_log().size() > kAuxiliaryNameMost)
       return fail(ErrorCode::InvalidArgument, "opening a log: the name of its process is too long");
-    return open(stream, key_of(request.open(), *stream), answers);
+    const auto key = key_of(request.open(), *stream);
+    return key ? open(stream, *key, answers) : fail(key.error());
   }
   if (request.has_chunk()) {
     const v1::LogChunk& chunk = request.chunk();
-    const logs::LogKey key = key_of(chunk, *stream);
-    if (!stream->is_open(key))
-      return not_open(stream, key, "bytes of a log that was not opened", answers);
+    const auto key = key_of(chunk, *stream);
+    if (!key) return fail(key.error());
+    if (!stream->is_open(*key))
+      return not_open(stream, *key, "bytes of a log that was not opened", answers);
     std::optional<logs::Gap> gap;
     if (chunk.has_gap()) {
       const WallTime at = to_wall(chunk.gap().at());
-      gap = logs::Gap{chunk.gap().from(), chunk.offset(), chunk.gap().reason(), at};
+      gap = logs::Gap{chunk.gap().begin(), chunk.offset(), chunk.gap().reason(), at};
     }
-    return answer(stream, key, store_.append(key, chunk.offset(), chunk.data(), gap), answers);
+    return answer(stream, *key, store_.append(*key, chunk.offset(), chunk.data(), gap), answers);
   }
   if (request.has_end()) {
-    const logs::LogKey key = key_of(request.end(), *stream);
-    if (!stream->is_open(key))
-      return not_open(stream, key, "the end of a log that was not opened", answers);
-    return answer(stream, key, store_.finish(key, request.end().size()), answers);
+    const auto key = key_of(request.end(), *stream);
+    if (!key) return fail(key.error());
+    if (!stream->is_open(*key))
+      return not_open(stream, *key, "the end of a log that was not opened", answers);
+    return answer(stream, *key, store_.finish(*key, request.end().size()), answers);
   }
   return {};  // a message of a newer agent
 }

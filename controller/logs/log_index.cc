@@ -54,7 +54,7 @@ Result<LogIndex> LogIndex::load(std::filesystem::path path, std::function<int(in
 Result<void> LogIndex::replay() {
   const auto records = read_records(path_, [this](const v1::IndexRecord& record) {
     if (record.has_gap())
-      gaps_.push_back({record.gap().from(), record.gap().to(), record.gap().reason(),
+      gaps_.push_back({record.gap().begin(), record.gap().end(), record.gap().reason(),
                        wall(record.gap().at_ns())});
     if (record.has_time()) last_time_ = {record.time().offset(), wall(record.time().at_ns())};
     if (record.has_end()) end_ = record.end().size();
@@ -140,8 +140,8 @@ Result<io::UniqueFd> LogIndex::sync_handle() {
 
 Result<void> LogIndex::add_gap(Gap gap) {
   v1::IndexRecord record;
-  record.mutable_gap()->set_from(gap.from);
-  record.mutable_gap()->set_to(gap.to);
+  record.mutable_gap()->set_begin(gap.from);
+  record.mutable_gap()->set_end(gap.to);
   record.mutable_gap()->set_reason(gap.reason);
   record.mutable_gap()->set_at_ns(ns(gap.at));
   if (auto done = append(record.SerializeAsString()); !done) return done;
@@ -177,8 +177,8 @@ Result<void> LogIndex::rewrite(std::uint64_t times_until) {
   };
   for (const Gap& gap : gaps_) {
     v1::IndexRecord record;
-    record.mutable_gap()->set_from(gap.from);
-    record.mutable_gap()->set_to(gap.to);
+    record.mutable_gap()->set_begin(gap.from);
+    record.mutable_gap()->set_end(gap.to);
     record.mutable_gap()->set_reason(gap.reason);
     record.mutable_gap()->set_at_ns(ns(gap.at));
     add(record);

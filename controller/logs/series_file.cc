@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <string>
 #include <system_error>
 
@@ -25,13 +26,12 @@ void put_point(v1::SeriesBatch& batch, const SeriesPoint& point) {
   to.set_at_ns(point.at.time_since_epoch().count());
   to.set_attempt(point.attempt.value);
   to.set_step(point.step);
-  to.set_loss(point.loss);
-  to.set_has_loss(point.has_loss);
+  if (point.has_loss || std::isnan(point.loss)) to.set_loss(point.loss);
 }
 
 SeriesPoint to_point(const v1::SeriesPoint& from) {
   return {WallTime(Duration(from.at_ns())), AttemptNo(from.attempt()), from.step(), from.loss(),
-          from.has_loss()};
+          from.has_loss() && !std::isnan(from.loss())};
 }
 
 // In the last bytes of a file, the begin of a frame is unknown. A frame begins where sound frames

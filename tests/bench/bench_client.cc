@@ -90,7 +90,8 @@ int watch(const Session& session) {
     if (!response.has_event()) continue;
     const auto& event = response.event();
     say(at + " " + event.type() + " " + (event.job_id().empty() ? "-" : event.job_id()) + " " +
-        std::to_string(event.attempt()) + " " + std::to_string(event.rank()));
+        std::to_string(event.attempt()) + " " +
+        (event.has_rank() ? std::to_string(event.rank()) : "-1"));
   }
   return 0;
 }

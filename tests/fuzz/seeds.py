@@ -220,11 +220,11 @@ def agents():
         (
             "started { pids: 7 worker_pid: 6 }",
             'exited { rank: 0 code: 1 evidence: "RuntimeError: x" }',
-            'swept { reason: "ended" }',
+            'swept { why: SWEPT_WHY_ENDED }',
         ),
         (
             'start_failed { why: START_FAILURE_DISK text: "disk full" }',
-            'swept { reason: "never started" }',
+            'swept { why: SWEPT_WHY_NEVER_STARTED }',
         ),
         (
             "started { }",

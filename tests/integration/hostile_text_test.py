@@ -67,6 +67,8 @@ def fill(message, depth=0):
             continue
         if field.containing_oneof is not None and message.WhichOneof(field.containing_oneof.name):
             continue
+        if field.full_name == "muster.v1.ReadLogsResponse.rank":
+            continue  # of `oneof log`, whose other member is a text
         if field.cpp_type == descriptor.FieldDescriptor.CPPTYPE_MESSAGE:
             if depth > 6:
                 continue
@@ -115,6 +117,7 @@ class Hostile(grpc.GenericRpcHandler):
         }
         self._classes = classes
         self.refuses = False
+        self.names_logs = True
 
     def service(self, details):
         method = self._methods.get(details.method)
@@ -128,7 +131,10 @@ class Hostile(grpc.GenericRpcHandler):
         def one(_request, context):
             if self.refuses:
                 context.abort(grpc.StatusCode.FAILED_PRECONDITION, HOSTILE)
-            return fill(answered())
+            answer = fill(answered())
+            if method.name == "ReadLogs" and not self.names_logs:
+                answer.ClearField("node_log")
+            return answer
 
         def stream(request, context):
             yield one(request, context)
@@ -257,6 +263,16 @@ class HostileText(Case):
                 self.assertEqual(
                     way("--controller", self.address, *LOGS, "--raw", "--rank", "1"), (BYTES, 0)
                 )
+
+    def test_bytes_of_a_log_without_a_name_are_refused(self):
+        self.hostile.names_logs = False
+        try:
+            done = self.ask(*LOGS)
+        finally:
+            self.hostile.names_logs = True
+        self.assertNotEqual(done.code, 0, done)
+        self.assertEqual(done.out, "")
+        self.assertIn("a ReadLogsResponse has neither a rank nor a node_log", done.err)
 
     def test_documents_hold_it_escaped(self):
         for verb in DOCUMENTS:

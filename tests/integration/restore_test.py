@@ -131,6 +131,7 @@ class Restore(unittest.TestCase):
             )
             cluster.kill("controller")
             cluster.controller("--accept-loss")
+            self.assertIn(", generation 2, epoch ", cluster.output("version"))
             for name in (job, other, queued):
                 cluster.output("cancel", name)
             cluster.wait(

@@ -392,6 +392,16 @@ void done(World& world, const Command& command) {
   }
 }
 
+// "never started" -> SWEPT_WHY_NEVER_STARTED
+v1::SweptWhy swept_why(const std::string& words) {
+  std::string name = "SWEPT_WHY_";
+  for (const char c : words)
+    name += c == ' ' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  v1::SweptWhy why{};
+  if (!v1::SweptWhy_Parse(name, &why)) throw std::runtime_error("no reason of a sweep: " + words);
+  return why;
+}
+
 // What agents do with a stop: the ranks that still live end by SIGTERM; the agents find the other
 // processes; nothing is left.
 void swept(World& world, const Command& command) {
@@ -416,7 +426,7 @@ void swept(World& world, const Command& command) {
       report(world, node, std::move(fact));
     }
     v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
-    fact.mutable_swept()->set_reason(reason);
+    fact.mutable_swept()->set_why(swept_why(reason));
     report(world, node, std::move(fact));
   }
 }
@@ -513,7 +523,7 @@ void unknown_swept(World& world, const Command& command) {
   v1::Fact fact;
   fact.set_job_id(run.substr(0, run.find('.')));
   fact.set_attempt(number_of(run.substr(run.find('.') + 1)));
-  fact.mutable_swept()->set_reason("worker died");
+  fact.mutable_swept()->set_why(v1::SWEPT_WHY_WORKER_DIED);
   const core::SweptHeard heard{.node = NodeName(command.word(0)),
                                .connection = world.agents.at(command.word(0)).connection,
                                .job = JobId(fact.job_id()),

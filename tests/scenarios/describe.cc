@@ -78,7 +78,7 @@ class Describer {
                          : "");
   }
   std::string operator()(const core::NodeSwept& event) const {
-    return head(event) + fmt::format("{} swept ({})", event.node.str(), event.reason);
+    return head(event) + fmt::format("{} swept ({})", event.node.str(), to_string(event.why));
   }
   std::string operator()(const core::FirstStep& event) const {
     return head(event) + fmt::format("first step {}, seen on {}", event.step, event.node.str());

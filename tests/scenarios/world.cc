@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 
+#include "common/base/version.h"
 #include "controller/core/dump.h"
 #include "controller/core/model/rebuild.h"
 #include "controller/journal/live_rows.h"
@@ -52,7 +54,7 @@ std::string without_hints(const std::string& dump) {
 
 }  // namespace
 
-World::World() {
+World::World() : peers_(kHeartbeat) {
   now_ = Now{.wall = kWallStart, .boot = kStart};
   stamped_at_ = now_.boot;
   limits.archive_after = std::chrono::hours(1);
@@ -107,8 +109,9 @@ core::Turned World::turn(std::span<const core::TurnItem> items, bool judge) {
   return turned;
 }
 
-core::Answer World::put(const core::Input& input) {
-  const core::TurnItem item{.heard = now_, .what = core::Asked{.input = input}};
+core::Answer World::put(const core::Input& input, std::optional<core::Observation> then) {
+  const core::TurnItem item{.heard = now_,
+                            .what = core::Asked{.input = input, .then = std::move(then)}};
   core::Answer answer = turn({&item, 1}, false).answers.front();
   if (answer.refusal)
     say(fmt::format("  refused ({}): {}", to_string(answer.refusal->code),
@@ -121,11 +124,14 @@ void World::see(const core::Observation& observation) {
   const core::TurnItem item{.heard = now_, .what = observation};
   turn({&item, 1}, false);
   settle();
+  const auto* heartbeat = std::get_if<core::HeartbeatHeard>(&observation);
+  if (heartbeat != nullptr && peers_.has_leftovers(*heartbeat) && !in_batch_) tell_orders();
 }
 
 void World::end_batch() {
   in_batch_ = false;
   settle();
+  tell_orders();
 }
 
 void World::settle() {
@@ -136,20 +142,51 @@ void World::settle() {
   if (wake_at_ && *wake_at_ <= now_.boot)
     throw std::runtime_error("propose() wants to be asked again at once, and has nothing to say");
   if (checked_ == journal_.size()) return;
+  end_streams(std::span(journal_).subspan(checked_));
   checked_ = journal_.size();
   tell_orders();
   check_replay();
 }
 
+core::Peers::View World::view() const {
+  static const std::string kNotPaused;
+  return {.ledger = state_.ledger,
+          .presence = state_.presence,
+          .paused = kNotPaused,
+          .last = state_.last};
+}
+
+// Of nodes that were declared dead.
+void World::end_streams(std::span<const core::Row> rows) {
+  for (const core::Peers::Ending& ending : peers_.released(rows, state_.ledger)) {
+    const auto& [node, connection] = ending.stream;
+    core::observe(state_.presence, state_.ledger,
+                  core::Disconnected{.node = node, .connection = connection}, now_);
+    Agent& agent = agents.at(node.str());
+    agent.connection = ConnectionId();
+    agent.heartbeats = false;
+  }
+}
+
+// A run that the node has is not ordered again, and an order that is repeated is not printed again.
 void World::tell_orders() {
   for (const auto& [name, agent] : agents) {
+    const auto orders = peers_.orders(NodeName(name), view(), false);
+    if (!orders) continue;
     std::map<core::AttemptKey, core::Want> wanted;
-    for (const core::Assignment& one : core::desired(state_.ledger, NodeName(name)))
-      wanted[{one.job, one.attempt}] = one.want;
+    for (const v1::Order& order : orders->standing.orders())
+      wanted[{JobId(order.job_id()), AttemptNo(order.attempt())}] =
+          order.has_stop() ? core::Want::Stop : core::Want::Forget;
+    for (const core::AttemptKey& key : orders->running) wanted[key] = core::Want::Run;
     auto& sent = orders_[name];
     for (const auto& [key, want] : wanted) {
       const auto before = sent.find(key);
       if (before != sent.end() && before->second == want) continue;
+      const bool is_sent = want != core::Want::Run ||
+                           std::ranges::any_of(orders->runs, [&](const core::Assignment& one) {
+                             return core::AttemptKey(one.job, one.attempt) == key;
+                           });
+      if (!is_sent) continue;
       stamp();
       say(fmt::format("  order {}: {} {}", name, describe(want), describe(state_.ledger, key)));
     }
@@ -197,25 +234,63 @@ void World::advance(Duration by) {
   stamp();
 }
 
+// An agent keeps these, unless it was ordered to forget them in a lost end of the journal.
+std::vector<core::AttemptKey> World::kept_for_their_logs(const NodeName& node,
+                                                         const Agent& agent) const {
+  std::vector<core::AttemptKey> kept;
+  const auto parts = state_.ledger.indexes.node_parts.find(node);
+  if (parts == state_.ledger.indexes.node_parts.end()) return kept;
+  for (const core::AttemptKey& run : parts->second.open) {
+    const core::JobRecord& job = state_.ledger.jobs.at(run.first);
+    const core::NodePart& part = *job.attempt(run.second)->part(node);
+    if (part.swept && job.attempts_lost == 0 && part.placed.instance.str() == agent.instance &&
+        part.placed.boot_id.str() == agent.boot)
+      kept.push_back(run);
+  }
+  return kept;
+}
+
 void World::hello(const std::string& node) {
   Agent& agent = agents.at(node);
-  const core::Answer answer = put(core::RegisterNode{.node = NodeName(node),
-                                                     .instance = InstanceId(agent.instance),
-                                                     .boot_id = BootId(agent.boot),
-                                                     .inventory = agent.inventory,
-                                                     .version = "test"});
-  if (answer.refusal) return;
-  agent.connection = ConnectionId(next_connection_++);
+  const core::Peers::Stream stream{.node = NodeName(node),
+                                   .connection = ConnectionId(next_connection_++)};
+  v1::Hello hello;
+  hello.set_protocol_min(kProtocolMin);
+  hello.set_protocol_max(kProtocolMax);
+  hello.set_version("test");
+  hello.set_node(node);
+  hello.set_instance(agent.instance);
+  hello.set_boot_id(agent.boot);
+  hello.set_incarnation("one");
+  hello.mutable_uptime();
+  *hello.mutable_inventory() = agent.inventory;
+  for (const v1::PresentAttempt& present : agent.present) *hello.add_present() = present;
+  for (const core::AttemptKey& run : kept_for_their_logs(NodeName(node), agent)) {
+    v1::PresentAttempt& present = *hello.add_present();
+    present.set_job_id(run.first.str());
+    present.set_attempt(run.second.value);
+    present.set_swept(true);
+  }
+  core::Peers::Judgement judged =
+      peers_.hello(hello, stream.connection, "its machine", now_, view());
+  if (judged.refusal)
+    return say(fmt::format("  refused ({}): {}", to_string(judged.refusal->code),
+                           judged.refusal->message));
+  if (judged.replaced) {
+    const auto& [name, connection] = judged.replaced->stream;
+    core::observe(state_.presence, state_.ledger,
+                  core::Disconnected{.node = name, .connection = connection}, now_);
+  }
+  const core::Answer answer = put(judged.input, std::move(judged.then));
+  if (peers_.registered(stream, answer.refusal, view()).refusal) return peers_.gone(stream);
+  agent.connection = stream.connection;
   agent.heartbeats = true;
-  see(core::Connected{.node = NodeName(node),
-                      .connection = agent.connection,
-                      .instance = InstanceId(agent.instance),
-                      .present = agent.present,
-                      .boot_id = BootId(agent.boot)});
+  if (!in_batch_) tell_orders();
 }
 
 void World::hang_up(const std::string& node) {
   Agent& agent = agents.at(node);
+  peers_.gone({.node = NodeName(node), .connection = agent.connection});
   see(core::Disconnected{.node = NodeName(node), .connection = agent.connection});
   agent.connection = ConnectionId();
   agent.heartbeats = false;
@@ -232,6 +307,9 @@ void World::restart(std::size_t lost) {
                              : "ANOTHER"));
   state_ = core::State{
       .ledger = std::move(again), .presence = {}, .last = JournalIndex(journal_.size())};
+  peers_ = core::Peers(kHeartbeat);
+  peers_.set_start(state_.last);
+  checked_ = journal_.size();
   start(lost);
   settle();
   for (auto& [name, agent] : agents) {

@@ -8,9 +8,11 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "controller/core/peers.h"
 #include "controller/core/turn.h"
 
 namespace muster::scenarios {
@@ -27,8 +29,8 @@ class World : private core::TurnWatcher {
  public:
   World();
 
-  // Decides, applies and settles one input; writes the results to the trace.
-  core::Answer put(const core::Input& input);
+  // Decides, applies and settles one input; writes the results to the trace. `then` is as in Asked.
+  core::Answer put(const core::Input& input, std::optional<core::Observation> then = {});
   void see(const core::Observation& observation);
   // Moves the clock, with every wake-up and every second's heartbeats in between.
   void advance(Duration by);
@@ -60,19 +62,26 @@ class World : private core::TurnWatcher {
   void before(const core::Row& row, const core::Ledger& ledger) override;
   void after(const core::Row& row, const core::Ledger& ledger) override;
   void settle();
+  [[nodiscard]] core::Peers::View view() const;
+  void end_streams(std::span<const core::Row> rows);
   void tell_orders();
+  [[nodiscard]] std::vector<core::AttemptKey> kept_for_their_logs(const NodeName& node,
+                                                                  const Agent& agent) const;
   void check_replay() const;
   void stamp();
 
   core::State state_;
+  core::Peers peers_;
   Now now_;
   BootTime stamped_at_;
   std::optional<BootTime> wake_at_;
   std::uint64_t next_connection_ = 1;
   std::vector<core::Row> journal_;
   std::optional<core::JobPhase> phase_before_;  // of the job of the row that is being applied
-  // Journal rows at the last check: orders and ledger change only with events.
+  // Journal rows at the last check: the ledger changes only with events, and orders only with these
+  // and with streams.
   std::size_t checked_ = 0;
+  // The newest orders of each node, over its connections.
   std::map<std::string, std::map<core::AttemptKey, core::Want>> orders_;
   bool in_batch_ = false;
   std::string trace_;

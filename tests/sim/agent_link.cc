@@ -5,7 +5,6 @@
 
 #include "agent/core/clock_skew.h"
 #include "common/base/lease.h"
-#include "common/proto/proto_lineage.h"
 #include "tests/sim/agent_model.h"
 #include "tests/sim/controller_model.h"
 #include "tests/sim/world.h"
@@ -138,11 +137,7 @@ void AgentModel::welcome(const LinkPtr& link, const v1::Welcome& welcome) {
 void AgentModel::take(const Down& message) {
   const v1::Orders& orders = message.what.orders();
   const agent::ControllerLink::Taken taken = controller_->take(orders, observe());
-  // Of an older controller: it is ignored.
-  const agent::Identity& identity = controller_->identity();
-  if (to_lineage(orders.lineage()) != identity.lineage ||
-      Epoch(orders.epoch()) < identity.highest_epoch)
-    return;
+  if (!taken.accepted) return;
   world_.watch.orders_taken(machine_, orders, message.order);
   if (taken.store) store_identity();
   if (!taken.obey) return;
@@ -253,7 +248,8 @@ void AgentModel::add_reading(v1::Heartbeat& heartbeat, const agent::RunKey& run,
   for (const v1::RankProcess& from : dir.launch->ranks()) {
     v1::RankReading& rank = *reading.add_ranks();
     rank.set_rank(from.rank());
-    rank.set_step(world_.training.step_of(run, from.rank()));
+    const std::int64_t step = world_.training.step_of(run, from.rank());
+    if (step >= 0) rank.set_step(step);
   }
   for (const auto& [step, checkpoint] : world_.training.saved(run)) {
     for (const std::uint32_t rank : checkpoint.shards) {

@@ -147,7 +147,9 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
       case WorkerEvent::Kind::Swept:
         seen.swept = seen.swept_by_worker = true;
         seen.swept_at = event.at;
-        seen.swept_reason = orphaned ? "orphaned" : (seen.stop_requested ? "stopped" : "ended");
+        seen.swept_why = v1::SWEPT_WHY_ENDED;
+        if (seen.stop_requested) seen.swept_why = v1::SWEPT_WHY_STOPPED;
+        if (orphaned) seen.swept_why = v1::SWEPT_WHY_ORPHANED;
         break;
     }
   }
@@ -161,7 +163,7 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
         if (seen.swept) break;
         seen.swept = true;
         seen.swept_at = mark.at;
-        seen.swept_reason = mark.text;
+        seen.swept_why = mark.swept_why;
         break;
       case AgentMark::Kind::FirstStep:
         seen.first_step = mark.step;
@@ -279,7 +281,7 @@ bool AgentModel::perform_one(const agent::RefuseRun& action) {
   if (world_.mutant != Mutant::RefuseWithoutClaim) {
     dir->claim = Claim{.pid = 0, .boot = self_.boot_id};
   } else {
-    mark(action.run, {.kind = AgentMark::Kind::Swept, .text = "never started"});
+    mark(action.run, {.kind = AgentMark::Kind::Swept, .swept_why = v1::SWEPT_WHY_NEVER_STARTED});
   }
   world_.say([&] {
     return fmt::format("{}: agent refuses {}: {}", machine_.name().str(), describe(action.run),
@@ -309,31 +311,31 @@ bool AgentModel::perform_one(const agent::SignalStop& action) {
 bool AgentModel::perform_one(const agent::SweepRun& action) {
   if (!sweeping_.insert(action.run).second) return false;
   if (world_.mutant == Mutant::SkipSweep) {
-    mark(action.run, {.kind = AgentMark::Kind::Swept, .text = action.reason});
+    mark(action.run, {.kind = AgentMark::Kind::Swept, .swept_why = action.why});
     return true;
   }
   world_.say([&] {
     return fmt::format("{}: agent sweeps {}: {}", machine_.name().str(), describe(action.run),
-                       action.reason);
+                       v1::SweptWhy_Name(action.why));
   });
   after(world_.rng.skewed(kMillisecond, 30 * kMillisecond),
-        [this, run = action.run, reason = action.reason] { finish_sweep(run, reason); });
+        [this, run = action.run, why = action.why] { finish_sweep(run, why); });
   return true;
 }
 
-void AgentModel::finish_sweep(const agent::RunKey& run, const std::string& reason) {
+void AgentModel::finish_sweep(const agent::RunKey& run, v1::SweptWhy why) {
   world_.watch.sweeping(machine_, run);
   for (const std::uint64_t pid : machine_.of_run(run)) machine_.end(pid, -1, 9, DeathCause::Swept);
-  after(world_.rng.skewed(kMillisecond, 10 * kMillisecond), [this, run, reason] {
+  after(world_.rng.skewed(kMillisecond, 10 * kMillisecond), [this, run, why] {
     sweeping_.erase(run);
     if (!machine_.of_run(run).empty()) return poke();
-    mark(run, {.kind = AgentMark::Kind::Swept, .text = reason});
+    mark(run, {.kind = AgentMark::Kind::Swept, .swept_why = why});
     poke();
   });
 }
 
 bool AgentModel::perform_one(const agent::MarkSwept& action) {
-  mark(action.run, {.kind = AgentMark::Kind::Swept, .text = action.reason});
+  mark(action.run, {.kind = AgentMark::Kind::Swept, .swept_why = action.why});
   return true;
 }
 

@@ -50,7 +50,7 @@ class AgentModel : public Actor {
   bool perform_one(const agent::SweepRun& action);
   bool perform_one(const agent::MarkSwept& action);
   bool perform_one(const agent::ForgetRun& action);
-  void finish_sweep(const agent::RunKey& run, const std::string& reason);
+  void finish_sweep(const agent::RunKey& run, v1::SweptWhy why);
   void stop_what_is_not_mentioned();
   void connect();
   void retry();

@@ -202,11 +202,12 @@ void ClientModel::journal_end_lost() {
 
 void ClientModel::declare_dead(const NodeName& node) {
   const auto record = world_.controller.ledger().nodes.find(node);
-  if (world_.controller.listening() && record != world_.controller.ledger().nodes.end() &&
-      record->second.dead)
-    return;
-  send(core::DeclareNodeDead{.node = node, .reason = "its machine is gone"}, nullptr,
-       [](const core::Answer&) {});
+  const bool dead = record != world_.controller.ledger().nodes.end() && record->second.dead;
+  if (!dead || !world_.controller.listening()) {
+    send(core::DeclareNodeDead{.node = node, .reason = "its machine is gone"}, nullptr,
+         [](const core::Answer&) {});
+  }
+  // A loss that is accepted once more may take it.
   world_.timeline.after(5 * kSecond, [this, node] { declare_dead(node); });
 }
 

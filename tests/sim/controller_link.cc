@@ -59,7 +59,15 @@ void ControllerModel::judge(const LinkPtr& link, const v1::Hello& hello, Now arr
       peers_.hello(hello, link->id, "its machine", arrived, durable());
   if (!judgement.behind.empty()) {
     if (!journal_.may_be_behind()) return world_.watch.fell_behind(judgement.behind);
+    ++world_.coverage.seen["loss accepted once more: an agent had been told more"];
     behind_ = hello.lineage().generation();
+    return;
+  }
+  // The journal does not know the agent, so only the person who reads this refusal believes it.
+  if (judgement.refusal && judgement.refusal->message.contains("knows no such agent")) {
+    if (!journal_.may_be_behind()) return world_.watch.fell_behind(judgement.refusal->message);
+    ++world_.coverage.seen["loss accepted once more: an unknown agent had been told more"];
+    behind_ = 0;
     return;
   }
   if (judgement.refusal) return refuse(link, *judgement.refusal);
@@ -148,7 +156,7 @@ void ControllerModel::twin_registered(const core::Peers::Stream& stream,
     v1::Fact fact;
     fact.set_job_id(wanted.job.str());
     fact.set_attempt(wanted.attempt.value);
-    fact.mutable_swept()->set_reason("never started");
+    fact.mutable_swept()->set_why(v1::SWEPT_WHY_NEVER_STARTED);
     ask_core(core::ReportFact{.node = stream.node, .instance = instance, .fact = fact}, {},
              Mutant::None);
   }
@@ -255,7 +263,6 @@ void ControllerModel::fill(v1::NodeLaunch& launch, const core::JobRecord& job,
   for (std::uint32_t local = 0; local < part.placed.rank_count; ++local) {
     v1::RankProcess& rank = *launch.add_ranks();
     rank.set_rank(part.placed.first_rank.value + local);
-    rank.set_local_rank(local);
     if (part.placed.rank_count == part.placed.devices.size()) {
       rank.add_devices(part.placed.devices[local]);
     } else {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "common/base/assert.h"
 #include "controller/core/dump.h"
 #include "controller/core/journal_end/lost_end.h"
@@ -11,16 +14,25 @@
 #include "tests/sim/world.h"
 
 namespace muster::sim {
+namespace {
 
-using core::AttemptBroke;
-using core::AttemptEnded;
-using core::RankExited;
+std::set<NodeName> nodes_of(const std::vector<journal::Row>& rows) {
+  std::set<NodeName> nodes;
+  for (const journal::Row& row : rows) {
+    if (const auto* registered = std::get_if<core::NodeRegistered>(&row.event.body))
+      nodes.insert(registered->node);
+  }
+  return nodes;
+}
+
+}  // namespace
 
 ControllerModel::ControllerModel(World& world)
     : Actor(world.timeline), world_(world), boot_origin_(-world.rng.between(10, 10'000) * kSecond) {
   limits_.archive_after = Duration(world.scenario.archive_after);
   limits_.start_timeout = std::chrono::seconds(world.rng.one_in(2) ? 20 : 13);
   limits_.hear_first = std::chrono::seconds(3);
+  limits_.hear_after_loss = std::chrono::seconds(6);
   // So few that ports are given again.
   limits_.port_last = limits_.port_first + (world.rng.one_in(6) ? 5 : 0);
 }
@@ -112,30 +124,41 @@ void ControllerModel::crash() {
   streams_.clear();
 }
 
-bool ControllerModel::lose_journal_end(std::size_t rows) {
-  if (!journal_.lose_end(rows)) return false;
-  world_.say([&] {
-    return fmt::format("the journal's end is lost behind row {}",
-                       journal_.rows().back().index.value);
-  });
-  world_.watch.journal_end_lost(journal_.rows());
-  return true;
+// A node that the journal forgets, and that is cut off, cannot be waited for.
+bool ControllerModel::runs_nothing(const NodeName& node) const {
+  Machine& machine = world_.machine(node);
+  const auto parts = state_.ledger.indexes.node_parts.find(node);
+  const bool ordered =
+      parts != state_.ledger.indexes.node_parts.end() && !parts->second.unswept.empty();
+  return !ordered && machine.processes().empty() && !machine.agent().paused() &&
+         !world_.network.underway_to(machine);
 }
 
-bool ControllerModel::put_back_copy(std::size_t rows) {
-  if (!journal_.put_back_copy(rows)) return false;
-  if (world_.mutant != Mutant::AcceptWithoutBridge) journal_.accept_unknown_loss(0);
+bool ControllerModel::lose_journal_end(JournalLoss loss, std::size_t rows) {
+  const DiskJournal::Lost end{
+      .most = rows, .may_be_unknown = [this](const NodeName& node) { return runs_nothing(node); }};
+  const std::set<NodeName> before = nodes_of(journal_.rows());
+  const bool whole = loss == JournalLoss::WholeCopy;
+  if (!(whole                          ? journal_.put_back_copy(end)
+        : loss == JournalLoss::OldHead ? journal_.lose_end_behind_head(end)
+                                       : journal_.lose_end(end)))
+    return false;
+  if (whole && world_.mutant != Mutant::AcceptWithoutBridge) journal_.accept_unknown_loss(0);
   world_.say([&] {
-    return fmt::format("a copy of the journal is put back that ends at row {}",
+    return fmt::format("{} row {}",
+                       whole ? "a copy of the journal is put back that ends at"
+                             : "the journal's end is lost behind",
                        journal_.rows().back().index.value);
   });
+  const std::set<NodeName> after = nodes_of(journal_.rows());
+  std::ranges::set_difference(before, after,
+                              std::inserter(unknown_since_loss_, unknown_since_loss_.end()));
   world_.watch.journal_end_lost(journal_.rows());
   return true;
 }
 
 // The controller ends. The person who restored the copy accepts the loss once more.
 void ControllerModel::end_behind() {
-  ++world_.coverage.seen["loss accepted once more: an agent had been told more"];
   world_.storm.controller_died();
   crash();
   journal_.accept_unknown_loss(*std::exchange(behind_, std::nullopt));
@@ -242,6 +265,9 @@ void ControllerModel::run_batch() {
 void ControllerModel::before(const core::Row& row, const core::Ledger& ledger) {
   world_.say([&] { return fmt::format("  [{}] {}", row.index.value, text_of(row.event.body)); });
   world_.watch.accepted(row.event, ledger);
+  const auto* registered = std::get_if<core::NodeRegistered>(&row.event.body);
+  if (registered != nullptr && unknown_since_loss_.erase(registered->node) > 0)
+    ++world_.coverage.seen["a node registered that a loss had taken"];
 }
 
 void ControllerModel::after(const core::Row& row, const core::Ledger& ledger) {

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "controller/core/horizon.h"
 #include "controller/core/peers.h"
@@ -39,11 +40,10 @@ class ControllerModel : public Actor, private core::TurnWatcher {
   void crash_in_batch(CrashPoint where) { crash_point_ = where; }
   void slow_disk_until(Time until) { slow_until_ = until; }
   void jump_wall_clock(Time by) { wall_offset_ += by; }
-  // Call this while it is dead: somebody restores an older copy of the journal, and the next start
+  // Call this while it is dead: the journal loses up to so many rows of its end, and the next start
   // accepts the loss. Returns false if the journal has no end to lose.
-  bool lose_journal_end(std::size_t rows);
-  // The same with the whole directory, so that nobody notices that anything is missing.
-  bool put_back_copy(std::size_t rows);
+  enum class JournalLoss { NewestHead, OldHead, WholeCopy };  // as in DiskJournal
+  bool lose_journal_end(JournalLoss loss, std::size_t rows);
   [[nodiscard]] bool listening() const { return alive() && listening_; }
   // Ahead of what is durable by at most one batch.
   [[nodiscard]] const core::Ledger& ledger() const { return state_.ledger; }
@@ -112,12 +112,15 @@ class ControllerModel : public Actor, private core::TurnWatcher {
   void check_replay();
   void die(CrashPoint where);
   void end_behind();
+  // Nothing of the node runs, and nothing that is ordered can start.
+  [[nodiscard]] bool runs_nothing(const NodeName& node) const;
 
   World& world_;
   core::Limits limits_;
   DiskJournal journal_;
   Time boot_origin_, wall_offset_ = 0, slow_until_ = 0;
   CrashPoint crash_point_ = CrashPoint::None;
+  std::set<NodeName> unknown_since_loss_;  // that the journal knew before
   // --- of this incarnation only
   // -------------------------------------------------------------------
   core::State state_;

@@ -75,14 +75,19 @@ inline constexpr std::array kFaults = {
 };
 
 // Things that are counted only by name; each of them must happen, too.
-inline constexpr std::array<std::string_view, 7> kMustBeSeen = {
+inline constexpr std::array<std::string_view, 12> kMustBeSeen = {
     "chain submitted",
     "whole chain cancelled",
     "started from a stage's checkpoint: weights",
     "started from a stage's checkpoint: resume",
     "started from a stage's checkpoint again",
     "started from a stage that saved nothing",
-    "cancelled: a stage saved nothing to start from"};
+    "cancelled: a stage saved nothing to start from",
+    "a starting attempt went on after a loss",
+    "a starting attempt broke after a loss",
+    "a node registered that a loss had taken",
+    "journal damaged behind an old head file",
+    "agent's state directory put back from an older copy"};
 
 struct Coverage {
   std::array<std::uint64_t, kFaults.size()> faults{};

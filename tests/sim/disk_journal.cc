@@ -17,6 +17,7 @@ void DiskJournal::commit() {
     if (const auto* lost = std::get_if<core::JournalEndLost>(&row.event.body)) {
       end_lost_ = false;
       generation_ = lost->lineage.generation;
+      newest_generation_ = std::max(newest_generation_, generation_);
     }
     rows_.push_back(std::move(row));
   }
@@ -29,32 +30,61 @@ void DiskJournal::lose_last_batch() {
   last_batch_ = 0;
 }
 
-bool DiskJournal::lose_end(std::size_t most) {
+bool DiskJournal::stays(const journal::Row& row, const Lost& lost) const {
+  const core::EventBody& body = row.event.body;
+  const auto* registered = std::get_if<core::NodeRegistered>(&body);
+  if (registered == nullptr)
+    return std::holds_alternative<core::JobArchived>(body) ||
+           std::holds_alternative<core::TombstoneDropped>(body);
+  const bool first = std::ranges::count_if(rows_, [&](const journal::Row& other) {
+                       const auto* one = std::get_if<core::NodeRegistered>(&other.event.body);
+                       return one != nullptr && one->node == registered->node;
+                     }) == 1;
+  return first && !lost.may_be_unknown(registered->node);
+}
+
+bool DiskJournal::drop_end(const Lost& lost) {
   const std::size_t before = rows_.size();
-  while (most-- > 0 && rows_.size() > 1) {
-    const core::EventBody& body = rows_.back().event.body;
-    const bool stays = std::holds_alternative<core::NodeRegistered>(body) ||
-                       std::holds_alternative<core::JobArchived>(body) ||
-                       std::holds_alternative<core::TombstoneDropped>(body);
-    if (stays) break;
+  // The first row names the cluster.
+  while (before - rows_.size() < lost.most && rows_.size() > 1 && !stays(rows_.back(), lost))
     rows_.pop_back();
-  }
   last_batch_ = 0;
-  end_lost_ = end_lost_ || rows_.size() < before;
   return rows_.size() < before;
 }
 
-bool DiskJournal::put_back_copy(std::size_t most) {
-  if (!lose_end(most)) return false;
-  last_ = rows_.back().index;
-  end_lost_ = false;
-  std::uint64_t left = 0;
+std::uint64_t DiskJournal::generation_of_rows() const {
+  std::uint64_t generation = 0;
   for (const journal::Row& row : rows_) {
     if (const auto* lost = std::get_if<core::JournalEndLost>(&row.event.body))
-      left = lost->lineage.generation;
+      generation = lost->lineage.generation;
   }
-  may_be_behind_ = may_be_behind_ || left < generation_;
-  generation_ = left;
+  return generation;
+}
+
+// The next accepted loss gets the generation after the head's.
+void DiskJournal::expect_next_lineage() { may_be_behind_ = generation_ + 1 <= newest_generation_; }
+
+bool DiskJournal::lose_end(const Lost& lost) {
+  if (!drop_end(lost)) return false;
+  end_lost_ = true;
+  expect_next_lineage();
+  return true;
+}
+
+bool DiskJournal::lose_end_behind_head(const Lost& lost) {
+  if (!drop_end(lost)) return false;
+  end_lost_ = true;
+  generation_ = generation_of_rows();
+  expect_next_lineage();
+  return true;
+}
+
+bool DiskJournal::put_back_copy(const Lost& lost) {
+  if (!drop_end(lost)) return false;
+  last_ = rows_.back().index;
+  end_lost_ = false;
+  generation_ = generation_of_rows();
+  expect_next_lineage();
   return true;
 }
 
@@ -62,6 +92,7 @@ void DiskJournal::accept_unknown_loss(std::uint64_t generation_seen) {
   last_ = JournalIndex(last_.value + journal::kRowsUnknown);
   generation_ = std::max(generation_, generation_seen);
   end_lost_ = true;
+  expect_next_lineage();
 }
 
 std::optional<core::LostEnd> DiskJournal::lost() const {

@@ -6,6 +6,7 @@
 // stays, and rows that LiveRows calls superseded go.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -21,17 +22,31 @@ class DiskJournal {
   void commit();
   void drop() { in_flight_.clear(); }
   void lose_last_batch();  // the disk of a mutant
-  // An older copy is restored: up to `most` rows of the end are lost, possibly from the middle of a
-  // batch. Two kinds of rows stay: those that make a node known, and an archived job's last row,
-  // because the job's other rows have been moved away. Returns false if no row may go.
-  bool lose_end(std::size_t most);
-  // The same with the head file, so that nobody notices the loss: the index goes back as well.
-  // Returns false if no row may go.
-  bool put_back_copy(std::size_t most);
+  // How much of the end is lost, possibly from the middle of a batch: up to `most` rows.
+  //
+  // JobArchived and TombstoneDropped stay, and all rows before them. The job's other rows are in
+  // the archive. In the real journal the archive is a table of the same file, so a copy with fewer
+  // rows has more of them. This one has no archive to get them from.
+  struct Lost {
+    std::size_t most = 0;
+    // Whether the journal may forget that there is this node. The first registration of any other
+    // node stays. Reboots and deaths may always go.
+    std::function<bool(const NodeName&)> may_be_unknown;
+  };
+  // Each of these returns false if no row may go.
+  //
+  // An older database is restored, and the newest head file shows the loss.
+  bool lose_end(const Lost& lost);
+  // A row is damaged, and a power cut left a head file that is older than that row. The indexes of
+  // the rows behind it can be read, but the head's generation may be too low.
+  bool lose_end_behind_head(const Lost& lost);
+  // An older database is restored with its head file, so that nobody notices the loss: the index
+  // goes back as well.
+  bool put_back_copy(const Lost& lost);
   // As --accept-loss does when nothing is visibly missing. `generation_seen` is of the mark.
   void accept_unknown_loss(std::uint64_t generation_seen);
-  // True after a restore from before an accepted loss. Then agents know a lineage that this journal
-  // does not.
+  // True if the lineage of the last accepted loss has a generation that existed before: this
+  // journal goes on from before an earlier loss. Then agents know a lineage that it does not.
   [[nodiscard]] bool may_be_behind() const { return may_be_behind_; }
   // The accepted loss that no row records yet.
   [[nodiscard]] std::optional<core::LostEnd> lost() const;
@@ -42,11 +57,17 @@ class DiskJournal {
   [[nodiscard]] const std::vector<journal::Row>& in_flight() const { return in_flight_; }
 
  private:
+  bool drop_end(const Lost& lost);
+  [[nodiscard]] bool stays(const journal::Row& row, const Lost& lost) const;
+  [[nodiscard]] std::uint64_t generation_of_rows() const;
+  void expect_next_lineage();
+
   std::vector<journal::Row> rows_, in_flight_;
   std::size_t last_batch_ = 0;
   JournalIndex last_;
-  bool end_lost_ = false;         // and no row records it
-  std::uint64_t generation_ = 0;  // as the head file keeps it
+  bool end_lost_ = false;                // and no row records it
+  std::uint64_t generation_ = 0;         // as the head file keeps it
+  std::uint64_t newest_generation_ = 0;  // that was ever durable
   bool may_be_behind_ = false;
 };
 

@@ -66,7 +66,7 @@ struct Text {
                          : "");
   }
   std::string operator()(const core::NodeSwept& event) const {
-    return fmt::format("swept: {} on {}: {}", run(event), event.node.str(), event.reason);
+    return fmt::format("swept: {} on {}: {}", run(event), event.node.str(), to_string(event.why));
   }
   std::string operator()(const core::FirstStep& event) const {
     return fmt::format("first step: {}: {}", run(event), event.step);

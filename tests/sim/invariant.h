@@ -35,6 +35,8 @@ class Invariant {
   virtual void sweeping(const Machine&, const agent::RunKey&) {}
   virtual void fact_sent(const Machine&, const v1::Fact&) {}
   virtual void orders_taken(const Machine&, const v1::Orders&, std::uint64_t /*order*/) {}
+  // The agent's state directory was wiped, or put back from an older copy.
+  virtual void state_replaced(const Machine&) {}
   // --- in the controller -------------------------------------------------------------------------
   virtual void accepted(const core::Event&, const core::Ledger& /*before*/) {}
   virtual void folded(const core::Event&, const core::Ledger& /*after*/) {}

@@ -273,6 +273,7 @@ class OrdersMonotone : public Invariant {
  public:
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "orders-never-older"; }
+  void state_replaced(const Machine& machine) override { taken_.erase(machine.name()); }
   void orders_taken(const Machine& machine, const v1::Orders& orders,
                     std::uint64_t order) override {
     const Taken taken{

@@ -7,6 +7,16 @@
 #include "tests/sim/world.h"
 
 namespace muster::sim {
+namespace {
+
+// Workers write into the run directories of the original.
+Disk copy_of(const Disk& disk) {
+  Disk copy{.identity = disk.identity, .runs = {}};
+  for (const auto& [run, dir] : disk.runs) copy.runs[run] = std::make_shared<RunDir>(*dir);
+  return copy;
+}
+
+}  // namespace
 
 std::string_view to_string(DeathCause cause) {
   switch (cause) {
@@ -36,7 +46,6 @@ Machine::Machine(World& world, NodeName name, std::uint32_t devices)
   network.set_name("eth0");
   network.add_addresses(inventory_.address());
   inventory_.set_hostname(name_.str());
-  inventory_.set_shared_storage(true);
   boot_ = BootId(fmt::format("{}-boot-{}", name_.str(), ++boots_));
   boot_origin_ = -world_.rng.between(10, 10'000) * kSecond;
   wall_offset_ = world_.rng.between(-2'000, 2'000) * kMillisecond;
@@ -186,6 +195,13 @@ void Machine::power_on() {
 void Machine::wipe_state() {
   disk_.identity.reset();
   disk_.runs.clear();
+  copy_.reset();
 }
+
+void Machine::copy_state() {
+  if (disk_.identity) copy_ = copy_of(disk_);
+}
+
+void Machine::put_back_state() { disk_ = copy_of(*copy_); }
 
 }  // namespace muster::sim

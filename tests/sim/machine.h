@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,10 @@ class Machine {
   void power_off(bool lose_files);
   void power_on();    // another boot id; the agent starts
   void wipe_state();  // only the state directory: processes live on
+  // The state directory is copied, and later replaced by that copy. A wipe also loses the copy.
+  void copy_state();
+  void put_back_state();
+  [[nodiscard]] const std::optional<Disk>& copy() const { return copy_; }
   void jump_wall_clock(Time by) { wall_offset_ += by; }
   // The disk has no room for another run: starts are refused, and running ranks continue.
   void disk_full(bool full) { disk_full_ = full; }
@@ -96,6 +101,7 @@ class Machine {
   BootId boot_;
   Time boot_origin_ = 0, wall_offset_ = 0;
   Disk disk_;
+  std::optional<Disk> copy_;
   std::uint64_t next_pid_ = 100;
   std::map<std::uint64_t, Process> processes_;
   std::map<std::uint64_t, std::unique_ptr<WorkerModel>> workers_;

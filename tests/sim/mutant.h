@@ -45,11 +45,18 @@ enum class Mutant {
   WaitForAllLogs,      // the controller waits even for logs that can never arrive
   // After an accepted loss of the journal's end, jobs continue as if it were whole.
   LossMeansNothing,
-  // After a loss, an attempt that was being started is ordered as if it had never been.
+  // After a loss, an attempt that was being started is not broken where a node does not have it.
+  StartGoesOn,
+  // The same, and it is ordered again. Peers' own rule is never alone: without it, propose() still
+  // breaks the attempt in the batch of the Hello, and a broken attempt is not ordered to run.
   OrderAgain,
   ReuseNumbers,  // the next attempt gets a number that a lost one may have had
   // A restored copy admits agents that were sent more, and counts no loss.
   AcceptWithoutBridge,
+  // An agent obeys a controller of an older lineage or epoch. Three checks are left out, because
+  // each one hides the next: of the Hello by the controller, of the Welcome and of the orders by
+  // the agent.
+  OlderLineage,
   NobodyFirst,     // a job is placed without a check of its predecessors
   DeafToEnds,      // the end of a job has no effect on the jobs that wait for it
   HalfAChain,      // the last stage of a chain is left out of what becomes durable
@@ -114,11 +121,13 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::LossMeansNothing, "loss-means-nothing",
               "start-once device-exclusive no-step-after-next-exec one-current-attempt "
               "number-never-given-twice"},
+    MutantRow{Mutant::StartGoesOn, "start-goes-on", "durable-before-visible"},
     MutantRow{Mutant::OrderAgain, "order-again", "start-once"},
     MutantRow{Mutant::ReuseNumbers, "reuse-numbers", "start-once number-never-given-twice"},
     MutantRow{Mutant::AcceptWithoutBridge, "accept-without-bridge",
               "start-once device-exclusive no-step-after-next-exec one-current-attempt "
               "number-never-given-twice"},
+    MutantRow{Mutant::OlderLineage, "older-lineage", "orders-never-older"},
     MutantRow{Mutant::NobodyFirst, "nobody-first", "behind-its-predecessors"},
     MutantRow{Mutant::DeafToEnds, "deaf-to-ends", "everything-ends"},
     MutantRow{Mutant::HalfAChain, "half-a-chain", "all-or-none-of-a-chain"},

@@ -24,6 +24,11 @@ LinkPtr Network::newest(const Machine& machine) const {
   return found == newest_.end() ? nullptr : found->second;
 }
 
+bool Network::underway_to(const Machine& machine) const {
+  const LinkPtr link = newest(machine);
+  return link != nullptr && link->down.in_flight > 0;
+}
+
 LinkPtr Network::connect(Machine& machine) {
   if (!reachable(machine)) return nullptr;
   auto link = std::make_shared<Link>();

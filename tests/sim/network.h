@@ -51,6 +51,8 @@ class Network {
   void closed_by_controller(const LinkPtr& link);
   void machine_off(Machine& machine);
   [[nodiscard]] bool reachable(const Machine& machine) const;
+  // Something that its agent will still get is on its way.
+  [[nodiscard]] bool underway_to(const Machine& machine) const;
   [[nodiscard]] Time delay();
 
   // --- faults ------------------------------------------------------------------------------------

@@ -41,7 +41,8 @@ struct AgentMark {
   enum class Kind { Refused, Swept, FirstStep, ClockSkewed };
   Kind kind{};
   WallTime at{};
-  v1::StartFailure why{};
+  v1::StartFailure why{};    // for a Refused
+  v1::SweptWhy swept_why{};  // for a Swept
   std::string text;
   std::int64_t step = 0;
   Duration ahead{};  // for a ClockSkewed

@@ -16,6 +16,7 @@ constexpr Time kLogsCome = 2 * kMinute;  // for the logs of jobs that have all e
 
 void Storm::begin() {
   world_.timeline.at(world_.scenario.storm_until, [this] { calm(); });
+  if (world_.scenario.loses_journal_ends) copy_states();
   next();
 }
 
@@ -27,9 +28,10 @@ void Storm::next() {
   });
 }
 
-// A node that has also lost its state directory hides what the journal lost: nobody can fence an
-// unknown run. So does a machine that reports nothing of the other machine's runs. One of these is
-// enough for a history.
+// A node that has lost its state directory hides what the journal lost: nobody can fence an unknown
+// run. So in a history that loses ends of the journal, a state directory goes only where nothing
+// runs. No second machine comes there: it reports nothing of the other machine's runs, also of
+// those that the other machine is just ordered to start.
 void Storm::strike() {
   Rng& rng = world_.rng;
   Machine& machine = *rng.pick(world_.machines);
@@ -66,10 +68,12 @@ void Storm::strike() {
     case 26:
     case 27: return reboot(machine);
     case 28: return rng.one_in(2) ? node_gone(machine) : kill_one(machine, Process::Kind::Rank);
-    case 29: return world_.scenario.loses_journal_ends ? reboot(machine) : wipe(machine);
+    case 29:
+      return world_.scenario.loses_journal_ends && !machine.processes().empty() ? reboot(machine)
+                                                                                : wipe(machine);
     case 30: return fill_disk(machine);
     case 31:
-      return world_.scenario.loses_journal_ends ? agent_crash(machine) : twin(machine.name());
+      return world_.scenario.loses_journal_ends ? put_back_state(machine) : twin(machine.name());
     case 32:
     case 33: return freeze_worker(machine);
     default: return clock_jump(machine);
@@ -117,10 +121,13 @@ void Storm::controller_died() {
       [this] { world_.controller.launch(); });
 }
 
+// Where ends of the journal are lost, this is mostly between two batches: only then are they lost.
 void Storm::controller_crash() {
   if (!world_.controller.listening()) return;
-  switch (world_.rng.below(4)) {
+  switch (world_.rng.below(world_.scenario.loses_journal_ends ? 6 : 4)) {
     case 0:
+    case 4:
+    case 5:
       world_.coverage.hit(Fault::ControllerCrashIdle);
       controller_died();
       world_.controller.crash();
@@ -134,10 +141,12 @@ void Storm::controller_crash() {
 void Storm::journal_end_may_go() {
   if (!world_.scenario.loses_journal_ends || world_.rng.one_in(20)) return;
   const auto rows = static_cast<std::size_t>(world_.rng.between(1, world_.rng.one_in(2) ? 60 : 12));
-  const bool whole = world_.rng.one_in(2);
-  if (!(whole ? world_.controller.put_back_copy(rows) : world_.controller.lose_journal_end(rows)))
-    return;
-  world_.coverage.hit(whole ? Fault::CopyPutBack : Fault::JournalEndLost);
+  using Loss = ControllerModel::JournalLoss;
+  Loss loss = Loss::WholeCopy;
+  if (world_.rng.one_in(2)) loss = world_.rng.one_in(3) ? Loss::OldHead : Loss::NewestHead;
+  if (!world_.controller.lose_journal_end(loss, rows)) return;
+  world_.coverage.hit(loss == Loss::WholeCopy ? Fault::CopyPutBack : Fault::JournalEndLost);
+  if (loss == Loss::OldHead) ++world_.coverage.seen["journal damaged behind an old head file"];
   world_.client.journal_end_lost();
 }
 
@@ -251,6 +260,44 @@ void Storm::wipe(Machine& machine) {
   });
   machine.agent().crash();
   machine.wipe_state();
+  world_.watch.state_replaced(machine);
+  world_.watch.struck(machine.name());
+  restart_agent(machine, world_.rng.skewed(50 * kMillisecond, 8 * kSecond));
+}
+
+void Storm::copy_states() {
+  if (calm_) return;
+  for (const auto& machine : world_.machines) machine->copy_state();
+  world_.timeline.after(world_.rng.between(2, 30) * kSecond, [this] { copy_states(); });
+}
+
+// Nothing runs there. A run that the copy does not have has begun, and that is durable, or it is
+// broken: otherwise the agent has nothing that shows it, and is ordered to start it again.
+bool Storm::may_put_back(Machine& machine) const {
+  if (!machine.on() || !machine.copy() || !machine.processes().empty()) return false;
+  const Book& book = world_.watch.book();
+  return std::ranges::none_of(machine.disk().runs, [&](const auto& entry) {
+    const agent::RunKey& run = entry.first;
+    const auto truth = book.attempts.find(run);
+    if (machine.copy()->runs.contains(run) || truth == book.attempts.end() ||
+        !truth->second.execd_on.contains(machine.name()))
+      return false;
+    const core::NodeStarted started{
+        .job = run.first, .attempt = run.second, .node = machine.name()};
+    return !book.facts.contains(natural_key(started)) && !book.is_broken(run);
+  });
+}
+
+void Storm::put_back_state(Machine& machine) {
+  if (!may_put_back(machine)) return agent_crash(machine);
+  ++world_.coverage.seen["agent's state directory put back from an older copy"];
+  world_.say([&] {
+    return fmt::format("{}: the agent's state directory is put back from an older copy",
+                       machine.name().str());
+  });
+  machine.agent().crash();
+  machine.put_back_state();
+  world_.watch.state_replaced(machine);
   world_.watch.struck(machine.name());
   restart_agent(machine, world_.rng.skewed(50 * kMillisecond, 8 * kSecond));
 }

@@ -37,6 +37,9 @@ class Storm {
   void reboot(Machine& machine);
   void node_gone(Machine& machine);
   void wipe(Machine& machine);
+  void copy_states();
+  [[nodiscard]] bool may_put_back(Machine& machine) const;
+  void put_back_state(Machine& machine);
   void clock_jump(Machine& machine);
   void fill_disk(Machine& machine);
   void twin(const NodeName& node);

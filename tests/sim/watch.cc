@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "controller/core/model/event_fields.h"
+#include "controller/core/model/text.h"
 #include "controller/journal/codec.h"
 #include "tests/sim/world.h"
 
@@ -75,6 +76,10 @@ void Watch::fact_sent(const Machine& machine, const v1::Fact& fact) {
     world_.coverage.hit(Fault::Duplicate);
   for (const auto& one : all_) one->fact_sent(machine, fact);
 }
+void Watch::state_replaced(const Machine& machine) {
+  for (const auto& one : all_) one->state_replaced(machine);
+}
+
 void Watch::orders_taken(const Machine& machine, const v1::Orders& orders, std::uint64_t order) {
   for (const auto& one : all_) one->orders_taken(machine, orders, order);
 }
@@ -97,10 +102,17 @@ void Watch::folded(const core::Event& event, const core::Ledger& after) {
   if (std::holds_alternative<core::PredecessorSucceeded>(event.body))
     ++world_.coverage.seen["predecessor succeeded"];
   if (const auto* swept = std::get_if<core::NodeSwept>(&event.body))
-    ++world_.coverage.seen[fmt::format("swept: {}", swept->reason)];
+    ++world_.coverage.seen[fmt::format("swept: {}", to_string(swept->why))];
   if (!phase_before_) return;
   const auto job = after.jobs.find(phase_before_->first);
   if (job == after.jobs.end() || job->second.phase == phase_before_->second) return;
+  if (job->second.attempts_lost > 0 && phase_before_->second == core::JobPhase::Launching) {
+    const auto* broke = std::get_if<core::AttemptBroke>(&event.body);
+    if (job->second.phase == core::JobPhase::Running)
+      ++world_.coverage.seen["a starting attempt went on after a loss"];
+    if (broke != nullptr && broke->cause.contains("which was being started"))
+      ++world_.coverage.seen["a starting attempt broke after a loss"];
+  }
   for (std::size_t i = 0; i < core::kJobMoves.size(); ++i) {
     const core::JobMove& move = core::kJobMoves[i];
     if (move.from != phase_before_->second || move.to != job->second.phase) continue;

@@ -34,6 +34,7 @@ class Watch {
   void sweeping(const Machine& machine, const agent::RunKey& run);
   void orphaned(const Machine& machine, const agent::RunKey& run, bool had_lease);
   void fact_sent(const Machine& machine, const v1::Fact& fact);
+  void state_replaced(const Machine& machine);
   void orders_taken(const Machine& machine, const v1::Orders& orders, std::uint64_t order);
   void accepted(const core::Event& event, const core::Ledger& before);
   void folded(const core::Event& event, const core::Ledger& after);

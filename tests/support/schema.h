@@ -10,11 +10,13 @@
 #include <google/protobuf/compiler/importer.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor_database.h>
+#include <google/protobuf/duration.pb.h>
 #include <google/protobuf/dynamic_message.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/text_format.h>
+#include <google/protobuf/timestamp.pb.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -49,6 +51,9 @@ class Schema {
   using Message = google::protobuf::Message;
 
   Schema() {
+    // Links them, so that the pool of generated files has them.
+    (void)google::protobuf::Duration::descriptor();
+    (void)google::protobuf::Timestamp::descriptor();
     const std::filesystem::path root = checkout("proto");
     tree_.MapPath("", root.string());
     std::vector<std::string> names;
@@ -64,6 +69,7 @@ class Schema {
 
   // All files of proto/, sorted by name.
   [[nodiscard]] const std::vector<const FileDescriptor*>& files() const { return files_; }
+  [[nodiscard]] const google::protobuf::DescriptorPool& pool() const { return pool_; }
   [[nodiscard]] const Descriptor& type(const std::string& name) const {
     const Descriptor* found = pool_.FindMessageTypeByName(name);
     if (found == nullptr) throw std::runtime_error("proto/ has no message " + name);
@@ -181,8 +187,9 @@ class Schema {
         many ? reflection.AddBool(to, at, true) : reflection.SetBool(to, at, true);
         break;
       case FieldDescriptor::CPPTYPE_ENUM: {
-        const auto* last = field.enum_type()->value(field.enum_type()->value_count() - 1);
-        many ? reflection.AddEnum(to, at, last) : reflection.SetEnum(to, at, last);
+        // The same one after a value was added.
+        const auto* first = field.enum_type()->value(field.enum_type()->value_count() > 1 ? 1 : 0);
+        many ? reflection.AddEnum(to, at, first) : reflection.SetEnum(to, at, first);
         break;
       }
       case FieldDescriptor::CPPTYPE_STRING:

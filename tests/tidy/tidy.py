@@ -14,6 +14,7 @@
   words      unfinished work does not land
   glossary   docs/glossary.md has one word for one thing: its rivals stand nowhere, and vague verbs are in no identifier and no field name
   paths      nothing holds a path of the machine it was written on
+  dumps      no file of the frozen dumps is changed or lost: tests/dumps/MANIFEST has the digest of each (manifest.py)
 
 Usage: tests/tidy/tidy.py [ROOT]; prints `file:line: rule: message`, exits 1 when there is any.
 """
@@ -23,6 +24,9 @@ import re
 import subprocess
 import sys
 import tokenize
+
+sys.dont_write_bytecode = True  # the checkout may be read-only
+import manifest
 
 ROOT = pathlib.Path(
     sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
@@ -436,6 +440,14 @@ for path in FILES:
             for part in {part.lower() for part in PART.findall(OUR_NAMES.sub("", word))}:
                 if part in IN_NAMES:
                     problem(path, number, "glossary", f"'{part}' in '{word}': {IN_NAMES[part]}")
+
+# --- dumps ----------------------------------------------------------------------------------------------------------
+DUMPS = ROOT / "tests/dumps"
+faults, unlisted = manifest.compare(DUMPS)
+for fault in faults:
+    problem(DUMPS / manifest.NAME, 1, "dumps", fault)
+for line in unlisted:
+    problem(DUMPS / manifest.NAME, 1, "dumps", f"lacks '{line}'; run tests/tidy/manifest.py")
 
 for line in problems:
     print(line)

@@ -102,6 +102,41 @@ class Tidy(unittest.TestCase):
         found = self.problems()
         self.assertEqual([line.split(": ")[:2] for line in found], [["docs/a.md:11", "columns"]])
 
+    def test_frozen_dumps_are_added_and_never_changed(self):
+        self.write("tests/dumps/wire/v1/schema.txt", "a.M 1 one single bool\n")
+        self.write("tests/dumps/rundir/v1/state/events", "e")
+        self.assertEqual(len(self.problems()), 2)
+        freeze = [sys.executable, "-B", str(TIDY.with_name("manifest.py")), str(self.root)]
+        subprocess.run(freeze, check=True)
+        self.assertEqual(self.problems(), [])
+        manifest = self.root / "tests/dumps/MANIFEST"
+        frozen = manifest.read_text()
+        self.assertEqual(
+            [line[64:] for line in frozen.splitlines()],
+            ["  rundir/v1/state/events", "  wire/v1/schema.txt"],
+        )
+
+        self.write("tests/dumps/wire/v1.1/schema.txt", "a.M 2 two single bool\n")
+        (found,) = self.problems()
+        self.assertIn("tests/dumps/MANIFEST:1: dumps: lacks '", found)
+        self.assertIn("  wire/v1.1/schema.txt'; run tests/tidy/manifest.py", found)
+        for changed in (None, "a.M 1 one single bool\na.M 2 two single bool\n"):
+            path = self.root / "tests/dumps/wire/v1/schema.txt"
+            path.unlink(missing_ok=True)
+            if changed:
+                path.write_text(changed)
+            found = [line for line in self.problems() if "lacks" not in line]
+            self.assertEqual(len(found), 1, found)
+            self.assertIn("'wire/v1/schema.txt' is frozen and ", found[0])
+            self.assertEqual(subprocess.run(freeze, capture_output=True).returncode, 1)
+            self.assertEqual(manifest.read_text(), frozen, "it freezes no change")
+        self.write("tests/dumps/wire/v1/schema.txt", "a.M 1 one single bool\n")
+        subprocess.run(freeze, check=True)
+        self.assertEqual(len(manifest.read_text().splitlines()), 3)
+        self.assertTrue(set(frozen.splitlines()) < set(manifest.read_text().splitlines()))
+        self.write("tests/dumps/MANIFEST", frozen + frozen)
+        self.assertIn("'wire/v1/schema.txt' stands twice", "".join(self.problems()))
+
     def test_words_of_the_glossary(self):
         self.write(
             "docs/page.md", "Every node sends its pul" + "ses.\n"

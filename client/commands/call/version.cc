@@ -19,9 +19,11 @@ void add_version(CLI::App& app, Context& context, int& exit) {
     const auto status = ask(*session, &Nodes::GetClusterStatus, v1::GetClusterStatusRequest(),
                             nullptr, std::chrono::seconds(2));
     if (!status) return kOk;
-    fmt::print("controller  {} (protocol {} to {}, cluster {}, epoch {})\n",
+    const std::string generation =
+        status->generation() == 0 ? "" : fmt::format("generation {}, ", status->generation());
+    fmt::print("controller  {} (protocol {} to {}, cluster {}, {}epoch {})\n",
                render::printable(status->version()), status->protocol_min(), status->protocol_max(),
-               render::printable(status->cluster_id()), status->epoch());
+               render::printable(status->cluster_id()), generation, status->epoch());
     if (!status->paused().empty()) fmt::print("{}\n", render::printable(status->paused()));
     return kOk;
   });

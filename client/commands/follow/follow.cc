@@ -263,7 +263,7 @@ class Follower {
 
   // Prints one line every two seconds, if no live block is below the lines.
   void progress_line(const v1::Progress& progress) {
-    if (screen_.is_one() || options_.quiet || progress.step() < 0) return;
+    if (screen_.is_one() || options_.quiet || !progress.has_step()) return;
     const auto now = std::chrono::steady_clock::now();
     if (now - last_progress_ < 2s) return;
     last_progress_ = now;
@@ -350,7 +350,7 @@ class Follower {
     if (job_.phase() == v1::JOB_PHASE_FAILED && job_.has_verdict()) {
       const std::string reason = options_.quiet ? job_.verdict().reason()
                                                 : printed_reasons_.reason(job_.verdict().reason());
-      fmt::print("{}: {}\n", render::class_text(job_.verdict().class_()),
+      fmt::print("{}: {}\n", render::class_text(job_.verdict().failure_class()),
                  render::printable(reason));
       if (!job_.verdict().evidence().empty())
         fmt::print("  {}\n", render::printable(job_.verdict().evidence()));

@@ -44,7 +44,7 @@ void JobStreams::read_logs(std::uint64_t tail) {
   request.set_all_attempts(tail == 0);
   request.set_tail_lines(tail);
   request.set_follow(true);
-  request.add_auxiliaries(kFailedSetups);
+  request.add_node_logs(kFailedSetups);
   const auto status =
       client::read_logs(session_, calls_, request, OnLoss::Wait,
                         [this](v1::ReadLogsResponse& chunk) { news_.push(std::move(chunk)); });

@@ -83,6 +83,12 @@ grpc::Status read_logs(const Session& session, CallGroup& calls, v1::ReadLogsReq
     v1::ReadLogsResponse response;
     while (stream->Read(&response)) {
       heard();
+      if (!response.has_rank() && response.node_log().empty()) {
+        call.TryCancel();
+        stream->Finish();
+        return grpc::Status(grpc::StatusCode::INTERNAL,
+                            "a ReadLogsResponse has neither a rank nor a node_log");
+      }
       if (response.attempt() < first) continue;
       std::uint64_t& have = seen[label_of(response)];
       const std::uint64_t end = response.offset() + response.data().size();

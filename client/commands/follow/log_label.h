@@ -12,7 +12,7 @@
 
 namespace muster::client {
 
-// Values for ReadLogsRequest.auxiliaries. The first means all auxiliary logs. The second means the
+// Values for ReadLogsRequest.node_logs. The first means all node logs. The second means the
 // setup logs of nodes whose start failed, in addition to the other requested logs
 // (controller/api/log_sources.h).
 inline constexpr const char* kAllAuxiliaries = "*";
@@ -31,9 +31,9 @@ struct LogLabel {
 };
 
 inline LogLabel label_of(const v1::ReadLogsResponse& chunk) {
-  if (chunk.auxiliary().empty()) return {.attempt = chunk.attempt(), .rank = chunk.rank()};
+  if (chunk.has_rank()) return {.attempt = chunk.attempt(), .rank = chunk.rank()};
   return {
-      .attempt = chunk.attempt(), .rank = 0, .auxiliary = chunk.auxiliary(), .node = chunk.node()};
+      .attempt = chunk.attempt(), .rank = 0, .auxiliary = chunk.node_log(), .node = chunk.node()};
 }
 
 }  // namespace muster::client

@@ -5,7 +5,7 @@
 namespace muster::client {
 
 std::vector<ReportingRank::Line> ReportingRank::on_progress(const v1::Progress& progress) {
-  if (progress.step() < 0 || progress.attempt() < attempt_) return {};
+  if (!progress.has_step() || progress.attempt() < attempt_) return {};
   const bool same = progress.attempt() == attempt_;
   if (same && rank_ && progress.reporting_rank() >= *rank_) return {};
   attempt_ = progress.attempt();

@@ -119,7 +119,10 @@ void sort_jobs(std::vector<v1::Job>& jobs, JobOrder order) {
     case JobOrder::Phase:
       return by([](const v1::Job& job) { return static_cast<int>(job.phase()); });
     case JobOrder::Run: return by(started_at);
-    case JobOrder::Step: return by([](const v1::Job& job) { return -job.progress().step(); });
+    case JobOrder::Step:
+      return by([](const v1::Job& job) {
+        return job.progress().has_step() ? -job.progress().step() : 1;
+      });
   }
 }
 

@@ -153,11 +153,11 @@ Result<v1::ReadLogsRequest> request_of(const LogsOptions& options) {
           ErrorCode::InvalidArgument,
           fmt::format("option --auxiliary '{}': write setup, scheduler, rank-N of a script, or all",
                       render::printable(name)));
-    request.add_auxiliaries(name == "all" ? kAllAuxiliaries : name);
+    request.add_node_logs(name == "all" ? kAllAuxiliaries : name);
   }
   // If the user chose no log, the lines of a failed setup are the only answer that exists.
   if (options.ranks.empty() && options.auxiliaries.empty() && !options.raw)
-    request.add_auxiliaries(kFailedSetups);
+    request.add_node_logs(kFailedSetups);
   const bool one_rank = ranks->size() == 1 && options.auxiliaries.empty();
   const bool one_auxiliary = ranks->empty() && options.auxiliaries.size() == 1 &&
                              options.auxiliaries.front() != "all" && !options.node.empty();

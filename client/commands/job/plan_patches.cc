@@ -62,7 +62,7 @@ std::vector<engine::FilePatch> filled(const v1::PlanJobResponse& plan) {
   for (std::size_t i = 0; made.size() == files.size() && i < files.size(); ++i) {
     files[i].items.clear();
     for (const v1::FileChange& change : made[i]->changes())
-      files[i].items.emplace_back(change.place(), change.value());
+      files[i].items.emplace_back(change.at(), change.value());
     files[i].vars = {made[i]->vars().begin(), made[i]->vars().end()};
   }
   return files;

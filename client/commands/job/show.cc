@@ -49,12 +49,11 @@ void print_attempts(const Context& context, const v1::Job& job) {
   for (const auto& attempt : job.attempts()) {
     std::string nodes;
     for (const auto& node : attempt.nodes()) nodes += (nodes.empty() ? "" : " ") + node.node();
-    table.rows.push_back({fmt::format("{}", attempt.number()), nodes,
-                          render::clock_text(attempt.placed_at()), from_step(attempt),
-                          attempt.best_step() >= 0 ? fmt::format("{}", attempt.best_step()) : "-",
-                          attempt.has_verdict()
-                              ? render::printable(like_verdict(job, attempt.verdict().reason()))
-                              : "-"});
+    table.rows.push_back(
+        {fmt::format("{}", attempt.number()), nodes, render::clock_text(attempt.placed_at()),
+         from_step(attempt), attempt.has_best_step() ? fmt::format("{}", attempt.best_step()) : "-",
+         attempt.has_verdict() ? render::printable(like_verdict(job, attempt.verdict().reason()))
+                               : "-"});
   }
   fmt::print("\n{}", render::to_text(table, context.out,
                                      render::is_terminal(1) ? render::terminal_width(1) : 0));
@@ -124,7 +123,7 @@ void print_job(const Context& context, const v1::Job& job) {
                                job.spec().recovery().max_restarts()));
   line("output", job.output_dir());
   if (job.has_verdict()) {
-    line("verdict", fmt::format("{}: {}", render::class_text(job.verdict().class_()),
+    line("verdict", fmt::format("{}: {}", render::class_text(job.verdict().failure_class()),
                                 render::printable(job.verdict().reason())));
     if (!job.verdict().evidence().empty())
       line("evidence", render::printable(job.verdict().evidence()));

@@ -127,9 +127,9 @@ void print_node(const Context& context, const v1::Node& node, bool wide) {
   }
   if (wide) print_routes(context, node.inventory());
   for (const auto& unknown : node.unknown_attempts())
-    line("unknown", unknown +
-                        ": on the node, not known to this controller; left alone, and nothing is "
-                        "placed here until its muster-worker is ended");
+    line("unknown", fmt::format("{}.{}: on the node, not known to this controller; left alone, and "
+                                "nothing is placed here until its muster-worker is ended",
+                                unknown.job_id(), unknown.attempt()));
   for (const auto& finding : node.inventory().findings())
     line("finding", render::printable(finding));
   for (const auto& reading : node.readings()) {

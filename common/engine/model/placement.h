@@ -54,10 +54,10 @@ struct OwnedShards {
   friend bool operator==(const OwnedShards&, const OwnedShards&) = default;
 };
 
-// A complete checkpoint of an earlier job. The job's node script named the directory `as`, but the
+// A complete checkpoint of an earlier job. The job's node script named `named_dir` for it, but the
 // job saved elsewhere, because muster redirected it (saved_before.h).
 struct SavedBefore {
-  std::string as;  // absolute
+  std::string named_dir;  // absolute
   JobId job;
   std::string path;  // directory of the checkpoint itself; empty: the job has none
   std::int64_t step = 0;

@@ -114,7 +114,7 @@ void add_container(v1::NodeLaunch& launch, const LaunchRequest& request) {
   if (spec.runtime().image().empty()) return;
   v1::Container& container = *launch.mutable_container();
   container.set_image(spec.runtime().image());
-  container.set_memory(spec.runtime().limits().memory());
+  container.set_memory_bytes(spec.runtime().limits().memory_bytes());
   container.set_millicpus(spec.runtime().limits().millicpus());
   for (const v1::MountSpec& mount : spec.runtime().mounts()) {
     v1::ContainerMount& out = *container.add_mounts();
@@ -206,7 +206,6 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   for (const RankPlan* rank : ranks) {
     v1::RankProcess& process = *launch.add_ranks();
     process.set_rank(rank->rank);
-    process.set_local_rank(rank->local_rank);
     for (const std::string& word : rank->argv) process.add_argv(word);
     process.set_cwd(rank->cwd);
     for (const std::uint32_t device : rank->devices) process.add_devices(device);

@@ -55,8 +55,8 @@ void put_for_shim(const LaunchRequest& request, RankPlan& rank, const std::strin
   put(rank.env, "MUSTER_SHIM_EDITS", edits, "muster");
   std::string saved;
   for (const SavedBefore& one : request.saved) {
-    if (has_tab(one.as) || has_tab(one.path) || saved.size() > kSavedBytesMax) continue;
-    saved += fmt::format("{}\t{}\t{}\t{}\n", one.as, one.job.str(), one.step, one.path);
+    if (has_tab(one.named_dir) || has_tab(one.path) || saved.size() > kSavedBytesMax) continue;
+    saved += fmt::format("{}\t{}\t{}\t{}\n", one.named_dir, one.job.str(), one.step, one.path);
   }
   if (saved.empty()) return;
   put(rank.env, "MUSTER_SHIM_SAVED", std::move(saved), "muster");

@@ -42,7 +42,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"runtime.limits", &kSection, "", "", "", "limits of a rank's process, where raising one without the right to is a warning, and of a node's container"},
     {"runtime.limits.nofile", &kNumberOrZero, "1048576", "1..1048576 | null", "", "open files; null: as the system has it", "", "", 1, kNofileMax},
     {"runtime.limits.memlock", &kLockable, "unlimited", "a size | unlimited | null", "", "memory that may be locked; null: as the system has it"},
-    {"runtime.limits.memory", &kSize, "null", "a size, at least 16MiB | null", "", "memory of all processes of a node's container together; null: as much as there is"},
+    {"runtime.limits.memory", &kSize, "null", "a size, at least 16MiB | null", "", "memory of all processes of a node's container together; null: as much as there is", "", "runtime.limits.memory_bytes"},
     {"runtime.limits.cpus", &kCpus, "null", "0.1..4096, at most three decimals | null", "", "processors that all processes of a node's container may keep busy together; null: all", "", "runtime.limits.millicpus"},
 
     {"launch", &kSection, "", "", "", "what is started, and how often"},

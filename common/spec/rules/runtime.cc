@@ -144,11 +144,12 @@ void check_limits(Draft& draft) {
   const auto needs_container = [&](const char* key) {
     draft.problem(key, "is of a container, and there is none: name one with runtime.image");
   };
-  if (limits.memory() != 0 && !container)
+  if (limits.memory_bytes() != 0 && !container)
     needs_container("runtime.limits.memory");
-  else if (limits.memory() != 0 && (limits.memory() < kMemoryMin || limits.memory() > kMemoryMax))
+  else if (limits.memory_bytes() != 0 &&
+           (limits.memory_bytes() < kMemoryMin || limits.memory_bytes() > kMemoryMax))
     draft.problem("runtime.limits.memory",
-                  fmt::format("{} bytes are out of range ({})", limits.memory(),
+                  fmt::format("{} bytes are out of range ({})", limits.memory_bytes(),
                               accepted_of("runtime.limits.memory")));
   if (limits.millicpus() != 0 && !container)
     needs_container("runtime.limits.cpus");

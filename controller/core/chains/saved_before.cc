@@ -26,11 +26,11 @@ bool can_be_passed_on(std::string_view path) {
 
 std::vector<SavedBefore> saved_by(const JobRecord& job) {
   // If attempts differ, the directory of the last one counts.
-  std::string as;
+  std::string named;
   for (const AttemptRecord& attempt : job.attempts)
-    if (attempt.script_launch) as = attempt.script_launch->save;
-  if (as.empty()) as = engine::named_dirs(job.spec).save;
-  if (!can_be_passed_on(as)) return {};
+    if (attempt.script_launch) named = attempt.script_launch->save;
+  if (named.empty()) named = engine::named_dirs(job.spec).save;
+  if (!can_be_passed_on(named)) return {};
   std::map<std::int64_t, const CheckpointRecord*> by_step;
   for (const CheckpointRecord& one : job.checkpoints) {
     if ((one.quarantined && !one.weights_alone) || !can_be_passed_on(one.path)) continue;
@@ -39,10 +39,10 @@ std::vector<SavedBefore> saved_by(const JobRecord& job) {
   }
   std::vector<SavedBefore> saved;
   for (const auto& [step, one] : by_step | std::views::reverse) {
-    saved.push_back({.as = as, .job = job.id, .path = one->path, .step = step});
+    saved.push_back({.named_dir = named, .job = job.id, .path = one->path, .step = step});
     if (saved.size() == kSavedCheckpointsMax) break;
   }
-  if (saved.empty()) saved.push_back({.as = as, .job = job.id, .path = {}, .step = 0});
+  if (saved.empty()) saved.push_back({.named_dir = named, .job = job.id, .path = {}, .step = 0});
   return saved;
 }
 
@@ -59,10 +59,10 @@ std::map<std::string, std::vector<SavedBefore>> saved_by_dir(const Ledger& ledge
       saved = gone->second.saved;
     }
     if (saved.empty()) continue;
-    const auto known = by_dir.find(saved.front().as);
+    const auto known = by_dir.find(saved.front().named_dir);
     if (known == by_dir.end() && by_dir.size() == kSavedDirsMax) continue;
     if (known == by_dir.end() || (!has_any(known->second) && has_any(saved)))
-      by_dir[saved.front().as] = std::move(saved);
+      by_dir[saved.front().named_dir] = std::move(saved);
   }
   return by_dir;
 }

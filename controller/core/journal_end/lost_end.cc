@@ -26,10 +26,10 @@ bool scans_first(const JobRecord& job, const AttemptRecord& attempt) {
 
 std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence& presence,
                                            const JobRecord& job, Now now, const Limits& limits) {
+  const bool lost = job.attempts_lost > 0;
+  const Duration first = lost ? limits.hear_after_loss : limits.hear_first;
   const Duration wait =
-      job.attempts_lost == 0
-          ? limits.hear_first
-          : std::max(limits.hear_first, outlives_contact(job.spec) + limits.grace_margin);
+      lost ? std::max(first, outlives_contact(job.spec) + limits.grace_margin) : first;
   Unheard unheard{.nodes = {}, .until = presence.listening_since + wait};
   if (now.boot >= unheard.until) return std::nullopt;
   for (const auto& [name, node] : ledger.nodes) {
@@ -37,8 +37,9 @@ std::optional<Unheard> unheard_since_start(const Ledger& ledger, const Presence&
     if (!node.dead && (seen == presence.nodes.end() || !seen->second.heard))
       unheard.nodes.push_back(name);
   }
-  if (unheard.nodes.empty()) return std::nullopt;
-  return unheard;
+  if (!unheard.nodes.empty()) return unheard;
+  unheard.until = presence.listening_since + first;
+  return lost && now.boot < unheard.until ? std::optional(unheard) : std::nullopt;
 }
 
 JournalEndLost end_lost(const Lineage& before, const LostEnd& lost, std::string id,
@@ -46,15 +47,17 @@ JournalEndLost end_lost(const Lineage& before, const LostEnd& lost, std::string 
   const std::uint64_t generation = std::max(before.generation, lost.generation) + 1;
   // Each unknown loss among the lost rows moved the numbers on by less than twice kAttemptsUnknown.
   const std::uint64_t losses = std::min(generation - before.generation, kGenerationsBeyondMost + 1);
+  const bool known = lost.rows && *lost.rows < kAttemptsUnknown;
   const std::uint64_t skipped =
-      lost.rows ? std::min(*lost.rows, kAttemptsUnknown)
-                : (2 * losses - 1) * kAttemptsUnknown + ticks % kAttemptsUnknown;
+      known ? *lost.rows : (2 * losses - 1) * kAttemptsUnknown + ticks % kAttemptsUnknown;
   return {.lineage = {.generation = generation, .id = std::move(id)},
           .attempts_skipped = static_cast<std::uint32_t>(skipped)};
 }
 
 bool believable_reach(const AgentReach& reported, const Reach& reach) {
-  if (reported.lineage.generation > reach.lineage.generation + kGenerationsBeyondMost) return false;
+  if (reported.lineage.generation > reach.lineage.generation &&
+      reported.lineage.generation - reach.lineage.generation > kGenerationsBeyondMost)
+    return false;
   if (reported.lineage != reach.lineage) return true;  // its numbers are compared with nothing
   return reported.epoch.value <= reach.epoch.value + kEpochsBeyondMost &&
          reported.acked.value <= reach.last.value + kRowsBeyondMost;

@@ -12,9 +12,14 @@
 // whether the node has carried out, ended and forgotten the order. An order that is sent twice is a
 // second start. So that attempt is broken.
 //
-// In the lost time, a node may have been ordered to forget a run, and does not have it any more. If
-// the ledger takes the run for started, or waits for its logs, this proves that nothing of it is
-// left (NodeSeen::forgotten).
+// In the lost time, a node may have been ordered to forget a run, and does not have it any more.
+// This looks like a state directory that was put back from an older copy. So the node is ordered to
+// stop the run: it searches for processes of it, and reports that it is swept. If the ledger waits
+// only for the run's logs, they had been collected (NodeSeen::forgotten).
+//
+// A node may have registered, or have come back from the dead, in the lost time. So after a loss
+// nothing of the ledger's jobs is placed before Limits::hear_after_loss, in which every agent tries
+// again, and no node counts as dead before it is declared dead again.
 //
 // The first batch of the start that continues from there records the loss (JournalEndLost), for
 // ever, and begins a new lineage (common/base/lineage.h). Agents keep the newest lineage that they
@@ -43,7 +48,8 @@ namespace muster::core {
 
 // No journal gives a higher number, so a higher one is not believed.
 inline constexpr std::uint32_t kAttemptReportedMax = 1'000'000'000;
-// Used if nobody knows how many rows were lost: more than the attempts of any job.
+// More than the attempts of any job. So many lost rows, or an unknown number of them, skip more
+// than this.
 inline constexpr std::uint64_t kAttemptsUnknown = 1'000'000;
 
 // An accepted loss that no JournalEndLost records yet.
@@ -53,8 +59,8 @@ struct LostEnd {
   std::uint64_t generation = 0;
 };
 // The event of this loss, for a journal that ends in `before`. `id` is random. `ticks` is the wall
-// time in seconds: if one copy is restored and accepted more than once, its attempts get other
-// numbers each time.
+// time in seconds: if nobody knows how many rows were lost, and one copy is restored and accepted
+// more than once, its attempts get other numbers each time.
 JournalEndLost end_lost(const Lineage& before, const LostEnd& lost, std::string id,
                         std::uint64_t ticks);
 
@@ -67,6 +73,7 @@ bool scans_first(const JobRecord& job, const AttemptRecord& attempt);
 // Registered nodes that have not reported since this start what they have. Nothing: the job may be
 // placed.
 struct Unheard {
+  // Empty: after a loss there may be nodes that are not in the ledger.
   std::vector<NodeName> nodes;
   BootTime until{};  // after a loss: then nothing of the job can run there any more
 };

@@ -23,6 +23,17 @@ namespace muster::core {
 enum class FailureClass { UserError, Signal, Oom, Node, Launch, Worker, Operator };
 // Whose fault each one is: start_failures.h.
 enum class StartFailure { Gone, Launch, Port, Disk, Node, Checkpoint };
+// Why no process of an attempt is left on a node: muster.v1.SweptWhy explains each.
+enum class SweptWhy {
+  Ended,
+  Stopped,
+  Orphaned,
+  WorkerDied,
+  DiskRefusedWrites,
+  Rebooted,
+  NeverStarted,
+  ClaimLost
+};
 // What a line of evidence describes. Cause: a fault of the rank itself. Consequence: what usually
 // follows the end of another rank, such as "Connection reset by peer" or a collective's time-out.
 // Unknown: there is no line.
@@ -193,7 +204,7 @@ struct NodeSwept {
   JobId job;
   AttemptNo attempt;
   NodeName node;
-  std::string reason;
+  SweptWhy why = SweptWhy::Ended;
   WallTime node_time;
   // The agent will send the log of each rank. False also if the controller concluded the sweep.
   bool logs_follow = false;

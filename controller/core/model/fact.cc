@@ -38,6 +38,39 @@ v1::StartFailure to_message(StartFailure why) {
   return v1::START_FAILURE_UNSPECIFIED;
 }
 
+// An unknown value counts as a plain end. That nothing is left on the node is true for every value,
+// and no verdict follows from a plain end alone: the ends of the ranks decide.
+SweptWhy from_message(v1::SweptWhy from, std::string& unknown) {
+  switch (from) {
+    case v1::SWEPT_WHY_ENDED: return SweptWhy::Ended;
+    case v1::SWEPT_WHY_STOPPED: return SweptWhy::Stopped;
+    case v1::SWEPT_WHY_ORPHANED: return SweptWhy::Orphaned;
+    case v1::SWEPT_WHY_WORKER_DIED: return SweptWhy::WorkerDied;
+    case v1::SWEPT_WHY_DISK_REFUSED_WRITES: return SweptWhy::DiskRefusedWrites;
+    case v1::SWEPT_WHY_REBOOTED: return SweptWhy::Rebooted;
+    case v1::SWEPT_WHY_NEVER_STARTED: return SweptWhy::NeverStarted;
+    case v1::SWEPT_WHY_CLAIM_LOST: return SweptWhy::ClaimLost;
+    case v1::SWEPT_WHY_UNSPECIFIED:
+    case v1::SweptWhy_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case v1::SweptWhy_INT_MAX_SENTINEL_DO_NOT_USE_: break;
+  }
+  unknown = fmt::format("reason of a sweep {}", static_cast<int>(from));
+  return SweptWhy::Ended;
+}
+v1::SweptWhy to_message(SweptWhy why) {
+  switch (why) {
+    case SweptWhy::Ended: return v1::SWEPT_WHY_ENDED;
+    case SweptWhy::Stopped: return v1::SWEPT_WHY_STOPPED;
+    case SweptWhy::Orphaned: return v1::SWEPT_WHY_ORPHANED;
+    case SweptWhy::WorkerDied: return v1::SWEPT_WHY_WORKER_DIED;
+    case SweptWhy::DiskRefusedWrites: return v1::SWEPT_WHY_DISK_REFUSED_WRITES;
+    case SweptWhy::Rebooted: return v1::SWEPT_WHY_REBOOTED;
+    case SweptWhy::NeverStarted: return v1::SWEPT_WHY_NEVER_STARTED;
+    case SweptWhy::ClaimLost: return v1::SWEPT_WHY_CLAIM_LOST;
+  }
+  return v1::SWEPT_WHY_UNSPECIFIED;
+}
+
 EvidenceKind from_message(v1::EvidenceKind from, std::string& unknown) {
   switch (from) {
     case v1::EVIDENCE_KIND_UNSPECIFIED: return EvidenceKind::Unknown;
@@ -87,8 +120,8 @@ void take(const v1::RankExited& from, RankExited& to, std::string& unknown) {
   if (from.has_training_rank()) to.training_rank = from.training_rank();
   to.killed_unasked = from.killed_unasked();
 }
-void take(const v1::NodeSwept& from, NodeSwept& to, std::string& /*unknown*/) {
-  to.reason = from.reason();
+void take(const v1::NodeSwept& from, NodeSwept& to, std::string& unknown) {
+  to.why = from_message(from.why(), unknown);
   to.logs_follow = from.logs_follow();
 }
 void take(const v1::FirstStep& from, FirstStep& to, std::string& /*unknown*/) {
@@ -146,7 +179,7 @@ void put(v1::Fact& fact, const RankExited& from) {
 }
 void put(v1::Fact& fact, const NodeSwept& from) {
   v1::NodeSwept& to = *fact.mutable_swept();
-  to.set_reason(from.reason);
+  to.set_why(to_message(from.why));
   to.set_logs_follow(from.logs_follow);
 }
 void put(v1::Fact& fact, const FirstStep& from) { fact.mutable_first_step()->set_step(from.step); }

@@ -114,7 +114,6 @@ struct ProposeSwept {
   JobId job;
   AttemptNo attempt;
   NodeName node;
-  std::string reason;
 };
 // The predecessor has ended or does not exist, and the jobs that wait for it do not know that yet.
 struct ProposeSettle {

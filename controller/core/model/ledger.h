@@ -42,7 +42,7 @@ struct NodePart {
   bool started = false;
   std::optional<NodeStartFailed> start_failed;
   bool swept = false;
-  std::string swept_reason;
+  std::optional<SweptWhy> swept_why;  // not set: it is not swept, or it is idle
   bool logs_collected = false;
   JournalIndex closed_index;           // the event that closed it; 0: it is open
   std::map<RankNo, RankExited> exits;  // of this node's ranks
@@ -56,6 +56,10 @@ struct NodePart {
   // and it is free when the other nodes are swept.
   [[nodiscard]] bool idle() const { return placed.rank_count == 0; }
   [[nodiscard]] bool closed() const { return swept && logs_collected; }
+  // The node had a run directory of it.
+  [[nodiscard]] bool was_there() const {
+    return started || start_failed || swept || !exits.empty();
+  }
 };
 
 // It ended with status 0, and muster had not asked it to stop.

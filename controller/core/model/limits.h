@@ -21,6 +21,9 @@ struct Limits {
   // After a start, nothing is placed until all known nodes were heard. The wait is at most this
   // long.
   Duration hear_first{};
+  // The same after an accepted loss of the journal's end. It is longer than the time between two
+  // attempts of an agent that was refused (5 s), because its node may not be in the ledger.
+  Duration hear_after_loss{};
   // The verdict waits this long for exits on silent nodes.
   Duration exit_bound = std::chrono::seconds(2);
   // How long a finished job stays in the ledger; 0 in tests.

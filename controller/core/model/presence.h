@@ -73,14 +73,14 @@ struct NodeSeen {
   // end was lost, or their job was archived without them. They may use devices that nobody
   // reserved, until the agent reports otherwise.
   std::set<std::pair<JobId, AttemptNo>> unknown_runs;
-  // Runs that the node does not have, although its agent had started them and is the same instance
-  // on the same boot. The agent was ordered to forget them, and the journal lost that. Nothing of
-  // them is left.
+  // Swept runs that wait for their logs, and that the node does not have, although its agent is the
+  // same instance on the same boot. Their logs will not come: the agent was ordered to forget them,
+  // and the journal lost that, or its state directory was put back from an older copy.
   std::set<std::pair<JobId, AttemptNo>> forgotten;
-  // Runs that the node does not have, although it reported their start, they are not swept, and no
-  // lost journal end explains it. Its state directory is a copy of another one, or was restored
-  // from an older copy. The processes may still run, and only its sweep can report otherwise.
-  // controller/links does not send the order to run again.
+  // Runs that the node does not have, although it reported their start or end, and they are not
+  // swept. Its state directory is a copy of another one, or was restored from an older copy. Or the
+  // agent was ordered to forget them, and the journal lost that. The processes may still run, and
+  // only its sweep can report otherwise. The order to run is not sent again (peers.h).
   std::set<std::pair<JobId, AttemptNo>> missing;
   // Why the disk of its state directory takes no writes. Empty: it takes writes.
   std::string disk_trouble;

@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "controller/core/model/ledger.h"
+
 namespace muster::core {
 namespace {
 
@@ -98,11 +100,12 @@ std::string_view to_string(FailureClass cls) {
   return "?";
 }
 
-std::string came_back_without(AttemptNo attempt) {
-  return fmt::format(
-      "came back without the run directory of attempt {}: its agent's state directory is another "
-      "or an older one",
-      attempt.value);
+std::string came_back_without(const JobRecord& job, AttemptNo attempt) {
+  return fmt::format("came back without the run directory of attempt {}: {}", attempt.value,
+                     job.attempts_lost > 0
+                         ? "it ended there in the lost end of the journal, or the agent's state "
+                           "directory is another or an older one"
+                         : "its agent's state directory is another or an older one");
 }
 
 std::string_view to_string(StartFailure why) {
@@ -113,6 +116,20 @@ std::string_view to_string(StartFailure why) {
     case StartFailure::Disk: return "disk";
     case StartFailure::Node: return "node";
     case StartFailure::Checkpoint: return "checkpoint";
+  }
+  return "?";
+}
+
+std::string_view to_string(SweptWhy why) {
+  switch (why) {
+    case SweptWhy::Ended: return "ended";
+    case SweptWhy::Stopped: return "stopped";
+    case SweptWhy::Orphaned: return "orphaned";
+    case SweptWhy::WorkerDied: return "worker died";
+    case SweptWhy::DiskRefusedWrites: return "disk refused writes";
+    case SweptWhy::Rebooted: return "rebooted";
+    case SweptWhy::NeverStarted: return "never started";
+    case SweptWhy::ClaimLost: return "its claim was lost";
   }
   return "?";
 }

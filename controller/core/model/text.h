@@ -17,11 +17,14 @@ std::string exit_text(const AuxiliaryExited& exit);
 // "step 104 of 0x7f3a" -> "step # of 0x#": equal if the same failure happens again.
 std::string squash_digits(std::string_view text);
 std::string_view to_string(FailureClass cls);
+struct JobRecord;
+
 std::string_view to_string(StartFailure why);
+std::string_view to_string(SweptWhy why);
 std::string_view to_string(EvidenceKind kind);
 std::string_view to_string(Outcome outcome);
 // About a node whose agent reports that it does not have what it had started: "came back without
 // the run directory of attempt 1: ..."
-std::string came_back_without(AttemptNo attempt);
+std::string came_back_without(const JobRecord& job, AttemptNo attempt);
 
 }  // namespace muster::core

@@ -112,16 +112,12 @@ bool by_itself(const End& end) {
 bool is_sigkill(const End& end) { return end.signal() == SIGKILL; }
 bool killed(const End& end) { return end.oom() || (end.signal() != 0 && end.signal() != SIGABRT); }
 
-// The worker ended, or was killed, because nothing could be recorded any more.
-constexpr std::string_view kDiskRefused = "disk refused writes";
-
-// Excludes the node's restart, its disk, and a lost journal's end, because other verdicts cover
-// them.
+// Excludes the node's restart and its disk, because other verdicts cover them. With a disk that
+// refuses writes, the worker ended, or was killed, because nothing could be recorded any more.
 const RankExited* first_lost_with_worker(const AttemptRecord& attempt) {
   const RankExited* first = nullptr;
   for (const NodePart& part : attempt.parts) {
-    if (part.swept_reason == "rebooted" || part.swept_reason == "forgotten" ||
-        part.swept_reason == kDiskRefused)
+    if (part.swept_why == SweptWhy::Rebooted || part.swept_why == SweptWhy::DiskRefusedWrites)
       continue;
     for (const auto& [rank, exit] : part.exits) {
       if (exit.lost && !exit.stop_requested &&
@@ -252,7 +248,7 @@ std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, c
       const bool unfinished =
           std::ranges::any_of(part.exits, [](const auto& exit) { return exit.second.lost; }) ||
           part.exits.size() < part.placed.rank_count;
-      if (part.swept_reason == kDiskRefused &&
+      if (part.swept_why == SweptWhy::DiskRefusedWrites &&
           std::ranges::any_of(part.exits, [](const auto& exit) {
             return exit.second.lost && !exit.second.stop_requested;
           }))
@@ -260,16 +256,12 @@ std::optional<Verdict> of_node(const Ledger& ledger, const Presence& presence, c
             node,
             "could not record how its ranks ended: the disk of its state directory takes no writes",
             "disk");
-      if (part.swept_reason == "rebooted" && unfinished)
+      if (part.swept_why == SweptWhy::Rebooted && unfinished)
         return verdict(node, "was restarted under its ranks", "rebooted");
-      if (part.swept_reason == "forgotten" && unfinished)
-        return verdict(node,
-                       "has forgotten the run, which had ended when the journal's end was lost",
-                       "forgotten");
-      if (part.swept_reason == "never started" && part.started && unfinished &&
+      if (part.swept_why == SweptWhy::NeverStarted && part.started && unfinished &&
           same_instance(ledger, part))
-        return verdict(node, came_back_without(attempt.number), "without run directory");
-      if (part.swept_reason == "orphaned") {
+        return verdict(node, came_back_without(job, attempt.number), "without run directory");
+      if (part.swept_why == SweptWhy::Orphaned) {
         return verdict(
             node,
             fmt::format("had no contact with the controller for longer than the orphan grace of {}",
@@ -303,7 +295,7 @@ Verdict of_cause(const AttemptRecord& attempt) {
                   .reason = attempt.broke_cause,
                   .signature = "cause|" + squash_digits(attempt.broke_cause)};
   for (const NodePart& part : attempt.parts) {
-    if (part.started && part.swept_reason != "never started") continue;
+    if (part.started && part.swept_why != SweptWhy::NeverStarted) continue;
     verdict.cls = FailureClass::Node;
     verdict.node = part.placed.node;
     break;

@@ -9,6 +9,7 @@
 #include "common/io/frames.h"
 #include "common/log/log.h"
 #include "common/proto/proto_lineage.h"
+#include "common/proto/proto_time.h"
 #include "common/rpc/channel.h"
 #include "muster/rundir/v1/rundir.pb.h"
 #include "tests/unit/agent_link/fake_controller.h"
@@ -295,7 +296,7 @@ TEST_F(AgentTest, AgentDeathDisturbsNoRank) {
   EXPECT_TRUE(exited->exited().stop_requested());
   const auto swept = fact(v1::Fact::kSwept);
   ASSERT_TRUE(swept);
-  EXPECT_EQ(swept->swept().reason(), "stopped");
+  EXPECT_EQ(swept->swept().why(), v1::SWEPT_WHY_STOPPED);
 }
 
 TEST_F(AgentTest, StopBeforeRunNeverStarts) {
@@ -303,7 +304,7 @@ TEST_F(AgentTest, StopBeforeRunNeverStarts) {
   wishes_.want(stop_order());
   const auto swept = fact(v1::Fact::kSwept);
   ASSERT_TRUE(swept);
-  EXPECT_EQ(swept->swept().reason(), "never started");
+  EXPECT_EQ(swept->swept().why(), v1::SWEPT_WHY_NEVER_STARTED);
   wishes_.want(run_order("touch ran"));
   v1::Order forget = stop_order();
   forget.mutable_forget();
@@ -347,7 +348,7 @@ TEST_F(AgentTest, KilledWorkerEndsSwept) {
   ::kill(static_cast<pid_t>(started->started().worker_pid()), SIGKILL);
   const auto swept = fact(v1::Fact::kSwept);
   ASSERT_TRUE(swept);
-  EXPECT_EQ(swept->swept().reason(), "worker died");
+  EXPECT_EQ(swept->swept().why(), v1::SWEPT_WHY_WORKER_DIED);
   const auto lost = fact(v1::Fact::kExited);
   ASSERT_TRUE(lost);
   EXPECT_TRUE(lost->exited().lost());
@@ -451,15 +452,15 @@ TEST_F(AgentTest, GraceEndsWhenHeartbeatsAreNoLongerAcknowledged) {
   const auto started = fact(v1::Fact::kStarted);
   ASSERT_TRUE(started);
   // Heartbeats for three seconds: without renewal, the grace of two seconds would be over.
-  const std::int64_t begin = started->at().seconds();
+  const WallTime end = to_wall(started->at()) + std::chrono::seconds(4);
   ASSERT_TRUE(controller_->wait_for([&](const v1::ConnectRequest& heard) {
-    return heard.has_heartbeat() && heard.heartbeat().sent_at().seconds() >= begin + 4;
+    return heard.has_heartbeat() && system_clock().now().wall >= end;
   }));
   EXPECT_GT(living(), 0U);
   wishes_.stop_acks();
   const auto swept = fact(v1::Fact::kSwept);
   ASSERT_TRUE(swept);
-  EXPECT_EQ(swept->swept().reason(), "orphaned");
+  EXPECT_EQ(swept->swept().why(), v1::SWEPT_WHY_ORPHANED);
 }
 
 // At each reading, the wall clock differs by hours.
@@ -498,7 +499,7 @@ TEST_F(AgentTest, AClockThatIsSetChangesNothing) {
   wishes_.want(stop_order());
   const auto swept = fact(v1::Fact::kSwept);
   ASSERT_TRUE(swept);
-  EXPECT_EQ(swept->swept().reason(), "stopped");
+  EXPECT_EQ(swept->swept().why(), v1::SWEPT_WHY_STOPPED);
   leave();
 }
 
@@ -613,7 +614,7 @@ TEST_F(AgentTest, StartsThatComeWhileTheEpochIsWrittenDownAllStart) {
   std::set<std::string> swept;
   EXPECT_TRUE(controller_->wait_for([&](const v1::ConnectRequest& heard) {
     for (const v1::Fact& one : heard.facts().facts()) {
-      if (one.has_swept() && one.swept().reason() == "ended") swept.insert(one.job_id());
+      if (one.has_swept() && one.swept().why() == v1::SWEPT_WHY_ENDED) swept.insert(one.job_id());
     }
     return swept.size() == starts.size();
   })) << swept.size()

@@ -2,22 +2,29 @@
 // because workers and their directories outlive upgrades (docs/compatibility.md). Each folder of
 // tests/dumps/rundir has a state directory, and read.txt: what today's readers must read in it.
 //
+// Writers are frozen, too: a worker of an older release reads the lease that today's agent writes.
+// So today's writers must write the same bytes, or the same fields and more of them.
+//
 // The state directory has every file that the agent or the worker reads again: identity, devices,
 // launch, claim, lease, events, mark, and the cursors of logs. Every kind of record is in it, with
 // every field set. These files are not in it:
 //
 // - `launches`: tests/unit/worker/frozen_launches_test.cc.
+// - A run whose records belong together, and the names of the files that a host makes:
+//   tests/unit/agent_run/frozen_run_test.cc.
 // - `lock` and `wake_fifo` have no content, and `write-test` is removed at once.
 // - Logs, `plog` and `setup.env` have what the job's own programs write. `setup.sh` and `shim/` are
 //   read by these programs, and only within the attempt for which they were made.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "agent/logs/cursor_file.h"
 #include "agent/probe/kept_devices.h"
 #include "agent/run/state_dir.h"
+#include "common/io/frames.h"
 #include "common/rundir/event_log.h"
 #include "common/rundir/records.h"
 #include "tests/support/dumps.h"
@@ -162,11 +169,11 @@ class Reading {
       using logs::v1::CursorRecord;
       CursorRecord record;
       *record.mutable_segment() = *cursor->segment();
-      add("muster.logs.v1.CursorRecord", record, CursorRecord::kSegment);
+      add("muster.logs.v1.CursorRecord", record, record.what_case());
       *record.mutable_floor() = *cursor->floor();
-      add("muster.logs.v1.CursorRecord", record, CursorRecord::kFloor);
+      add("muster.logs.v1.CursorRecord", record, record.what_case());
       *record.mutable_parsed() = *cursor->parsed();
-      add("muster.logs.v1.CursorRecord", record, CursorRecord::kParsed);
+      add("muster.logs.v1.CursorRecord", record, record.what_case());
     }
   }
   template <class Reader>
@@ -185,6 +192,42 @@ class Reading {
   std::set<std::string> files_, parts_;
 };
 
+// The records of a file as they were written, whatever the readers make of them.
+std::string written(const fs::path& file, test::Schema& schema) {
+  static const std::map<std::string, std::string> kTypes = {
+      {"identity", "muster.rundir.v1.Identity"}, {"devices", "muster.v1.Hello"},
+      {"launch", "muster.rundir.v1.Launch"},     {"claim", "muster.rundir.v1.Claim"},
+      {"lease", "muster.rundir.v1.Lease"},       {"events", "muster.rundir.v1.Event"},
+      {"mark", "muster.rundir.v1.Mark"}};
+  const auto type = kTypes.find(file.filename().string());
+  const auto frames = io::read_frames(file, 0);
+  EXPECT_TRUE(frames && frames->tail == io::Tail::Clean && !frames->more) << file;
+  std::string text;
+  for (std::string frame : frames->frames) {
+    text += "- record\n";
+    if (file.filename() == "launch") {
+      auto launch = parsed<rundir::v1::Launch>(frame);
+      text += schema.text("muster.v1.NodeLaunch", launch.order());
+      launch.clear_order();
+      frame = launch.SerializeAsString();
+    }
+    text += schema.text(type == kTypes.end() ? "muster.logs.v1.CursorRecord" : type->second, frame);
+  }
+  return text;
+}
+// Compares each file of the dump with the one that today's writers make.
+void check_writers(const fs::path& dump, const fs::path& fresh, const std::set<std::string>& files,
+                   test::Schema& schema) {
+  for (const std::string& name : files) {
+    SCOPED_TRACE(name);
+    const std::string before = written(dump / name, schema), now = written(fresh / name, schema);
+    EXPECT_EQ(test::first_line_lost(before, now), "") << "an older reader misses this";
+    if (now == before) {
+      EXPECT_EQ(test::read_dump(fresh / name), test::read_dump(dump / name));
+    }
+  }
+}
+
 std::set<std::string> files_below(const fs::path& root) {
   std::set<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(root))
@@ -192,11 +235,20 @@ std::set<std::string> files_below(const fs::path& root) {
   return names;
 }
 
-TEST(FrozenFiles, AreReadAsTheyWere) {
+const test::DumpFiles kState = {"read.txt", "state"};
+
+TEST(FrozenFiles, AreReadAndWrittenAsTheyWere) {
   test::Schema schema;
   const TempDir fresh;
   ASSERT_NO_FATAL_FAILURE(write_state(fresh.path() / "state", schema));
   std::set<std::string> missing = Reading(fresh.path() / "state", schema).parts();
+  // Every kind of proto/, also one that the readers here do not know.
+  for (const char* type :
+       {"muster.rundir.v1.Event", "muster.rundir.v1.Mark", "muster.logs.v1.CursorRecord"}) {
+    const auto& kinds = *schema.type(type).FindOneofByName("what");
+    for (int i = 0; i < kinds.field_count(); ++i)
+      missing.insert(std::string(type) + " " + kinds.field(i)->name());
+  }
   const auto reads = [&](const fs::path& dump) {
     SCOPED_TRACE(dump.native());
     const TempDir dir;  // a test must not write into the checkout
@@ -205,14 +257,14 @@ TEST(FrozenFiles, AreReadAsTheyWere) {
     const Reading reading(dir.path() / "state", schema);
     EXPECT_EQ(reading.files(), there) << "a file of the dump is not read";
     EXPECT_EQ(reading.text(), test::read_dump(dump / "read.txt"));
+    check_writers(dump / "state", fresh.path() / "state", there, schema);
     for (const std::string& part : reading.parts()) missing.erase(part);
   };
-  for (const fs::path& dump : test::dumps_with("rundir", "read.txt")) reads(dump);
+  for (const fs::path& dump : test::dumps_with("rundir", kState)) reads(dump);
   if (missing.empty()) return;
   if (test::writes_dumps()) {
-    const fs::path dump = test::next_dump("rundir", "read.txt");
-    fs::remove_all(dump / "state");
-    fs::copy(fresh.path() / "state", dump / "state", fs::copy_options::recursive);
+    const fs::path dump = test::next_dump("rundir", kState);
+    test::write_dump_folder(fresh.path() / "state", dump / "state");
     test::write_dump_file(dump / "read.txt", Reading(dump / "state", schema).text());
     reads(dump);
   }

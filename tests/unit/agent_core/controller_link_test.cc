@@ -123,6 +123,7 @@ TEST_F(ControllerLinkTest, OrdersWaitForTheirEpochAndNoneIsLost) {
   ASSERT_TRUE(*welcome(4)) << "to be stored";
   for (const char* job : {"run a", "run b", "run c"}) {
     const auto taken = link.take(orders_of(4, {"stop x", job}), Seen());
+    EXPECT_TRUE(taken.accepted) << job;
     EXPECT_FALSE(taken.obey || taken.store) << job;
   }
   EXPECT_EQ(obeyed(), Texts{"none"});
@@ -150,7 +151,7 @@ TEST_F(ControllerLinkTest, OrdersOfAnOlderEpochOrAnotherClusterAreIgnored) {
   EXPECT_EQ(taken.ignored, "ignoring orders of epoch 2: a controller of epoch 3 has been seen");
   taken = link.take(orders_of(2, {"run a"}), Seen());
   EXPECT_EQ(taken.ignored, "") << "the same reason is returned once";
-  EXPECT_FALSE(taken.obey || taken.store);
+  EXPECT_FALSE(taken.accepted || taken.obey || taken.store);
   v1::Orders other = orders_of(3, {"run a"});
   other.set_cluster_id("d");
   EXPECT_NE(link.take(other, Seen()).ignored, "");
@@ -160,7 +161,7 @@ TEST_F(ControllerLinkTest, OrdersOfAnOlderEpochOrAnotherClusterAreIgnored) {
 TEST_F(ControllerLinkTest, AnEpochThatOnlyTheOrdersNameIsStoredFirst) {
   ASSERT_TRUE(welcome(3));
   const auto taken = link.take(orders_of(5, {"run a"}), Seen());
-  EXPECT_TRUE(taken.store);
+  EXPECT_TRUE(taken.accepted && taken.store);
   EXPECT_FALSE(taken.obey);
   EXPECT_EQ(link.identity().highest_epoch, Epoch(5));
   EXPECT_TRUE(link.stored(on_disk(5), Seen()));
@@ -301,7 +302,7 @@ TEST_F(ControllerLinkTest, OrdersOfAnotherLineageAreIgnored) {
   auto taken = link.take(orders_of(9, {"run a"}, first), Seen());
   EXPECT_EQ(taken.ignored,
             "ignoring orders of lineage generation 1: this agent has seen generation 2");
-  EXPECT_FALSE(taken.obey || taken.store);
+  EXPECT_FALSE(taken.accepted || taken.obey || taken.store);
   taken = link.take(orders_of(9, {"run a"}, first), Seen());
   EXPECT_EQ(taken.ignored, "") << "the same reason is returned once";
   taken = link.take(orders_of(9, {"run a"}), Seen());
@@ -313,7 +314,7 @@ TEST_F(ControllerLinkTest, OrdersOfAnotherLineageAreIgnored) {
   EXPECT_EQ(taken.ignored,
             "ignoring orders of lineage generation 3: this agent has seen generation 2")
       << "a new one comes only with a Welcome";
-  EXPECT_FALSE(taken.obey || taken.store);
+  EXPECT_FALSE(taken.accepted || taken.obey || taken.store);
   EXPECT_EQ(obeyed(), Texts{"none"});
   EXPECT_EQ(link.identity(), on_disk(2, second));
   EXPECT_TRUE(link.take(orders_of(2, {"run b"}, second), Seen()).obey);

@@ -25,7 +25,7 @@ struct Directory {
   std::optional<bool> claimed_by_worker;
   bool started = false, stop_requested = false, swept = false;
   std::optional<std::pair<v1::StartFailure, std::string>> refused;
-  std::string swept_reason;
+  v1::SweptWhy swept_why{};
   std::string boot;
 };
 struct Worker {
@@ -78,7 +78,7 @@ class Node {
           if (dir->stop_requested) {
             worker.ranks_alive = false;
             worker.at = Worker::At::Ended;
-            say_swept("stopped");
+            say_swept(v1::SWEPT_WHY_STOPPED);
           }
           break;
         case Worker::At::Ended: break;
@@ -95,10 +95,10 @@ class Node {
     boot = "b-2";
     workers.clear();
   }
-  void say_swept(const std::string& reason) {
-    EXPECT_FALSE(ranks_alive()) << "said swept (" << reason << ") while ranks live";
+  void say_swept(v1::SweptWhy why) {
+    EXPECT_FALSE(ranks_alive()) << "said swept (" << v1::SweptWhy_Name(why) << ") while ranks live";
     dir->swept = true;
-    dir->swept_reason = reason;
+    dir->swept_why = why;
     stopped_before = true;
   }
 };
@@ -172,13 +172,13 @@ class Agent {
   void act(const SweepRun& sweep) {
     for (Worker& worker : node_.workers) worker = {.at = Worker::At::Ended, .ranks_alive = false};
     node_.effect();
-    node_.say_swept(sweep.reason);
+    node_.say_swept(sweep.why);
     node_.effect();
   }
   void act(const MarkSwept& mark) {
     EXPECT_FALSE(node_.may_still_claim() && !node_.dir->claimed_by_worker)
         << "said swept while a worker may still claim";
-    node_.say_swept(mark.reason);
+    node_.say_swept(mark.why);
     node_.effect();
   }
   void act(const ForgetRun&) {
@@ -253,7 +253,7 @@ bool play(const History& history, int kill_after, Node& node) {
 
 TEST(CrashPoints, EveryHistoryKeepsTheRules) {
   int runs = 0, started = 0;
-  std::set<std::string> reasons;
+  std::set<v1::SweptWhy> reasons;
   for (const auto& wants : std::vector<std::vector<Want>>{{Want::Run, Want::Stop},
                                                           {Want::Stop},
                                                           {Want::Stop, Want::Run},
@@ -280,7 +280,7 @@ TEST(CrashPoints, EveryHistoryKeepsTheRules) {
             if (wants.front() == Want::Stop) {
               EXPECT_EQ(node.execs, 0) << "run after stop must never start";
             }
-            reasons.insert(node.dir->swept_reason);
+            reasons.insert(node.dir->swept_why);
             if (kill_after >= 0 && !killed) break;  // past the last effect
             if (HasFailure()) return;
           }
@@ -290,8 +290,9 @@ TEST(CrashPoints, EveryHistoryKeepsTheRules) {
   }
   EXPECT_GT(runs, 1000);
   EXPECT_GT(started, 100) << "the histories must really start something";
-  EXPECT_EQ(reasons, (std::set<std::string>{"stopped", "worker died", "rebooted", "never started",
-                                            "its claim was lost"}));
+  EXPECT_EQ(reasons, (std::set<v1::SweptWhy>{v1::SWEPT_WHY_STOPPED, v1::SWEPT_WHY_WORKER_DIED,
+                                             v1::SWEPT_WHY_REBOOTED, v1::SWEPT_WHY_NEVER_STARTED,
+                                             v1::SWEPT_WHY_CLAIM_LOST}));
 }
 
 TEST(CrashPoints, WipedStateDirectoryIsSweptByScanning) {

@@ -217,7 +217,7 @@ TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
                    .step = 40,
                    .total = 100};
   seen.swept = true;
-  seen.swept_reason = "worker died";
+  seen.swept_why = v1::SWEPT_WHY_WORKER_DIED;
   seen.swept_at = at(40);
   const auto facts = facts_of(kRun, seen);
   ASSERT_EQ(kinds(facts),
@@ -241,7 +241,7 @@ TEST(Facts, ExitsOldestFirstThenLostOnesThenSwept) {
   EXPECT_TRUE(facts[5].exited().lost());
   EXPECT_EQ(facts[5].exited().code(), -1);
   EXPECT_FALSE(facts[5].exited().stop_requested());
-  EXPECT_EQ(facts[6].swept().reason(), "worker died");
+  EXPECT_EQ(facts[6].swept().why(), v1::SWEPT_WHY_WORKER_DIED);
 }
 
 TEST(Facts, NoExitIsLostBeforeTheSweep) {
@@ -269,7 +269,7 @@ TEST(Facts, RefusedRunReportsWhyAndSweptButNoRanks) {
   seen.refused = {v1::START_FAILURE_PORT, "port 29500 is taken"};
   seen.refused_at = at(5);
   seen.swept = true;
-  seen.swept_reason = "never started";
+  seen.swept_why = v1::SWEPT_WHY_NEVER_STARTED;
   const auto facts = facts_of(kRun, seen);
   ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStartFailed, v1::Fact::kSwept}));
   EXPECT_EQ(facts[0].start_failed().why(), v1::START_FAILURE_PORT);

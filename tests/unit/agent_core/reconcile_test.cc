@@ -92,11 +92,12 @@ TEST(Reconcile, NotMentionedIsLeftAlone) {
 TEST(Reconcile, WithoutOrdersNothingStartsAndProofsAreGathered) {
   EXPECT_TRUE(reconcile(kSelf, nullptr, {}, true).empty());
   EXPECT_EQ(
-      only<SweepRun>(reconcile(kSelf, nullptr, {{kRun, run_in(WorkerState::Dead)}}, true)).reason,
-      "worker died");
+      only<SweepRun>(reconcile(kSelf, nullptr, {{kRun, run_in(WorkerState::Dead)}}, true)).why,
+      v1::SWEPT_WHY_WORKER_DIED);
   RunSeen old = run_in(WorkerState::Dead);
   old.boot_id = BootId("b-0");
-  EXPECT_EQ(only<MarkSwept>(reconcile(kSelf, nullptr, {{kRun, old}}, true)).reason, "rebooted");
+  EXPECT_EQ(only<MarkSwept>(reconcile(kSelf, nullptr, {{kRun, old}}, true)).why,
+            v1::SWEPT_WHY_REBOOTED);
 }
 
 TEST(Reconcile, ChangedBootIsProofForEveryWorkerState) {
@@ -104,8 +105,8 @@ TEST(Reconcile, ChangedBootIsProofForEveryWorkerState) {
                                    WorkerState::Dead, WorkerState::Never}) {
     RunSeen old = run_in(worker);
     old.boot_id = BootId("b-0");
-    EXPECT_EQ(only<MarkSwept>(actions_for(old, {order_stop()})).reason, "rebooted");
-    EXPECT_EQ(only<MarkSwept>(actions_for(old, {order_run()})).reason, "rebooted");
+    EXPECT_EQ(only<MarkSwept>(actions_for(old, {order_stop()})).why, v1::SWEPT_WHY_REBOOTED);
+    EXPECT_EQ(only<MarkSwept>(actions_for(old, {order_run()})).why, v1::SWEPT_WHY_REBOOTED);
   }
 }
 
@@ -117,7 +118,7 @@ TEST(Reconcile, StopBeforeRunLeavesADirectoryThatNeverStarts) {
   seen.refused = {refused.why, refused.text};
   // A wiped state directory has the same content: the earlier directory's ranks may live, so only a
   // scan proves that none does.
-  EXPECT_EQ(only<SweepRun>(actions_for(seen, {order_stop()})).reason, "never started");
+  EXPECT_EQ(only<SweepRun>(actions_for(seen, {order_stop()})).why, v1::SWEPT_WHY_NEVER_STARTED);
   seen.swept = true;
   EXPECT_TRUE(actions_for(seen, {order_run()}).empty()) << "run after stop must never start";
 }
@@ -141,21 +142,21 @@ TEST(Reconcile, NeverIsProvenByScanning) {
   EXPECT_EQ(only<RefuseRun>(actions_for(seen, {order_run()})).why, v1::START_FAILURE_GONE)
       << "claimed by a life that did not say why";
   seen.refused = {v1::START_FAILURE_PORT, "taken"};
-  EXPECT_EQ(only<SweepRun>(actions_for(seen, {order_run()})).reason, "never started");
+  EXPECT_EQ(only<SweepRun>(actions_for(seen, {order_run()})).why, v1::SWEPT_WHY_NEVER_STARTED);
 }
 
 TEST(Reconcile, AClaimThatWasTakenAndIsGoneIsSweptNotRefused) {
   for (const bool starting_up : {true, false}) {
     RunSeen spoke = run_in(WorkerState::None);
     spoke.worker_spoke = true;
-    EXPECT_EQ(only<SweepRun>(actions_for(spoke, {order_run()}, starting_up)).reason,
-              "its claim was lost");
-    EXPECT_EQ(only<SweepRun>(actions_for(spoke, {order_stop()}, starting_up)).reason,
-              "its claim was lost");
+    EXPECT_EQ(only<SweepRun>(actions_for(spoke, {order_run()}, starting_up)).why,
+              v1::SWEPT_WHY_CLAIM_LOST);
+    EXPECT_EQ(only<SweepRun>(actions_for(spoke, {order_stop()}, starting_up)).why,
+              v1::SWEPT_WHY_CLAIM_LOST);
     RunSeen refused = run_in(WorkerState::None);
     refused.refused = {v1::START_FAILURE_PORT, "taken"};
-    EXPECT_EQ(only<SweepRun>(actions_for(refused, {order_run()}, starting_up)).reason,
-              "its claim was lost");
+    EXPECT_EQ(only<SweepRun>(actions_for(refused, {order_run()}, starting_up)).why,
+              v1::SWEPT_WHY_CLAIM_LOST);
     refused.swept = true;
     EXPECT_TRUE(actions_for(refused, {order_run()}, starting_up).empty());
     EXPECT_EQ(only<ForgetRun>(actions_for(refused, {order_forget()}, starting_up)).run, kRun);
@@ -174,10 +175,10 @@ TEST(Reconcile, StopSignalsALivingWorkerUntilItHasWrittenIt) {
 TEST(Reconcile, DeadWorkerIsSweptUnlessItsLastWordIsThere) {
   RunSeen seen = run_in(WorkerState::Dead);
   for (const auto& order : {order_run(), order_stop(), order_forget()})
-    EXPECT_EQ(only<SweepRun>(actions_for(seen, {order})).reason, "worker died");
+    EXPECT_EQ(only<SweepRun>(actions_for(seen, {order})).why, v1::SWEPT_WHY_WORKER_DIED);
   seen.exits[0] = {};
   seen.exits[1] = {};
-  EXPECT_EQ(only<SweepRun>(actions_for(seen, {})).reason, "worker died")
+  EXPECT_EQ(only<SweepRun>(actions_for(seen, {})).why, v1::SWEPT_WHY_WORKER_DIED)
       << "all exits known is not yet swept";
   seen.swept = true;
   EXPECT_TRUE(actions_for(seen, {order_stop()}).empty());
@@ -209,7 +210,7 @@ TEST(Reconcile, TornEventsLeaveARunThatIsOnlySweptWhenTheWorkerIsGone) {
   seen.exits[0] = {.rank = 0, .code = 1};
   EXPECT_TRUE(actions_for(seen, {order_run()}).empty());
   seen.worker = WorkerState::Dead;
-  EXPECT_EQ(only<SweepRun>(actions_for(seen, {order_run()})).reason, "worker died");
+  EXPECT_EQ(only<SweepRun>(actions_for(seen, {order_run()})).why, v1::SWEPT_WHY_WORKER_DIED);
 }
 
 TEST(Reconcile, StartsComeAfterEverythingElse) {

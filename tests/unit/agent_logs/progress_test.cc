@@ -64,7 +64,7 @@ TEST(Progress, a_sample_has_what_its_line_says_and_no_more) {
   const auto all = reading(progress, 0);
   ASSERT_EQ(all.samples_size(), 2);
   EXPECT_EQ(all.samples(0).ShortDebugString(),
-            "rank: 2 step: 20 loss: 2.5 has_loss: true at { seconds: 1 nanos: 500000000 } seconds: "
+            "rank: 2 step: 20 loss: 2.5 at { seconds: 1 nanos: 500000000 } seconds: "
             "0.5 covers: 10 epoch: 2 learning_rate: 0 samples_per_second: 64 tokens_per_second: "
             "4096 scale: 65536");
   EXPECT_EQ(all.samples(1).ShortDebugString(), "rank: 2 step: 21 at { }");

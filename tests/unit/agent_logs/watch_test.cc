@@ -28,7 +28,7 @@ TEST_F(WatchTest, steps_are_seen_as_they_are_written_and_the_first_is_reported_o
   const Readings all = watch_->readings(0);
   EXPECT_EQ(all.readings.at(0).samples_size(), 2);
   EXPECT_EQ(all.readings.at(0).ranks(0).total(), 100);
-  EXPECT_EQ(all.readings.at(0).ranks(1).step(), -1);
+  EXPECT_FALSE(all.readings.at(0).ranks(1).has_step());
   EXPECT_EQ(watch_->readings(all.mark).readings.at(0).samples_size(), 0);
 }
 

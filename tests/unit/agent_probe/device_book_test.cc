@@ -69,7 +69,7 @@ TEST_F(Book, WhatIsAnnounced) {
   EXPECT_EQ(device.model(), "910B3");
   EXPECT_EQ(device.physical_id(), 5U);
   EXPECT_EQ(device.bus_id(), "0000:c1:00.0");
-  EXPECT_EQ(device.memory_mib(), 65'536U);
+  EXPECT_EQ(device.memory_bytes(), std::uint64_t{65'536} << 20U);
   EXPECT_EQ(device.addresses(0), "10.0.0.1");
   EXPECT_FALSE(device.has_numa_node());
   EXPECT_TRUE(inventory.probes_devices());
@@ -85,8 +85,9 @@ TEST_F(Book, ReadingsOfAProbe) {
   EXPECT_FALSE(book_.take(probe)) << "the devices are the same";
   EXPECT_EQ(text(book_.readings()),
             "0:OK; 1:WARNING (its link is down); 2:BAD (npu-smi says Alarm) 4711/python/alice; ");
-  EXPECT_EQ(book_.readings()[2].memory_used_mib(), 3'000U);
-  EXPECT_FALSE(book_.readings()[0].has_memory_used_mib());
+  EXPECT_EQ(book_.readings()[2].memory_used_bytes(), std::uint64_t{3'000} << 20U);
+  EXPECT_EQ(book_.readings()[2].occupants(0).memory_bytes(), std::uint64_t{20'000} << 20U);
+  EXPECT_FALSE(book_.readings()[0].has_memory_used_bytes());
 }
 
 // Without this rule, a card that the tool did not show once would make the node smaller, and then

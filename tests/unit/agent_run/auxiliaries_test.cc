@@ -123,7 +123,7 @@ TEST_F(Auxiliaries, AGoodEndAndAStopAreNoFacts) {
     EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).auxiliary_log("scheduler")),
               "MS_SCHED\n")
         << "the ranks' variables are not its own";
-    EXPECT_EQ(agent.seen().swept_reason, "ended");
+    EXPECT_EQ(agent.seen().swept_why, v1::SWEPT_WHY_ENDED);
   }
   HostIncarnation agent(dir_.path() / "stopped");
   agent.perform(StartRun{.run = kRun, .launch = with_auxiliary("exec sleep 60", "exec sleep 60")});
@@ -218,7 +218,7 @@ TEST_F(SetupOfARun, IsSeenWhileItRunsAndEndsWithAStop) {
   agent.perform(SignalStop{.run = kRun});
   ASSERT_TRUE(agent.wait_for(over));
   EXPECT_FALSE(agent.seen().setting_up);
-  EXPECT_EQ(agent.seen().swept_reason, "stopped");
+  EXPECT_EQ(agent.seen().swept_why, v1::SWEPT_WHY_STOPPED);
   EXPECT_TRUE(agent.seen().exits.empty());
 }
 
@@ -272,7 +272,7 @@ TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
       for (const Action& action : reconcile(self, nullptr, agent.host().seen(), true))
         agent.host().perform(action);
     });
-    EXPECT_EQ(agent.seen().swept_reason, "rebooted");
+    EXPECT_EQ(agent.seen().swept_why, v1::SWEPT_WHY_REBOOTED);
     EXPECT_EQ(agent.seen().ranks, (std::vector<std::uint32_t>{4, 5, 6, 7}))
         << "and those between them";
     agent.on_loop([&] {
@@ -305,7 +305,7 @@ TEST(LostRecord, NamesOfLogsHaveBounds) {
     ASSERT_TRUE(rundir::write_claim(layout, claim));
     for (const std::string& name : names) std::ofstream(layout.logs() / name) << "";
     HostIncarnation agent(dir.path() / "state");
-    agent.perform(MarkSwept{.run = kRun, .reason = "rebooted"});
+    agent.perform(MarkSwept{.run = kRun, .why = v1::SWEPT_WHY_REBOOTED});
     EXPECT_EQ(agent.seen().ranks, ranks);
   }
 }

@@ -130,7 +130,7 @@ TEST_F(CgroupTest, SweepFindsWhatHasEmptiedItsEnvironment) {
     ::kill(static_cast<pid_t>(agent.seen().worker_pid), SIGKILL);
     ASSERT_TRUE(
         agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-    agent.perform(SweepRun{.run = kRun, .reason = "worker died"});
+    agent.perform(SweepRun{.run = kRun, .why = v1::SWEPT_WHY_WORKER_DIED});
     EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
   EXPECT_FALSE(fs::exists(*choice->base)) << "the run's own group is gone, and the base with it";
@@ -220,7 +220,7 @@ TEST_F(CgroupTest, AnAgentPutBackFromBeforeARunSweepsItsGroup) {
   agent.perform(RefuseRun{.run = kRun,
                           .why = v1::START_FAILURE_UNSPECIFIED,
                           .text = "asked to stop before it was started"});
-  agent.perform(SweepRun{.run = kRun, .reason = "never started"});
+  agent.perform(SweepRun{.run = kRun, .why = v1::SWEPT_WHY_NEVER_STARTED});
   EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   EXPECT_FALSE(fs::exists(*choice->base)) << "the group is empty and gone, and the base with it";
   EXPECT_EQ(::waitpid(worker, nullptr, 0), worker);
@@ -268,7 +268,7 @@ TEST_F(CgroupTest, ANewInstanceSweepsTheGroupOfTheOneBefore) {
     agent.perform(RefuseRun{.run = kRun,
                             .why = v1::START_FAILURE_UNSPECIFIED,
                             .text = "asked to stop before it was started"});
-    agent.perform(SweepRun{.run = kRun, .reason = "never started"});
+    agent.perform(SweepRun{.run = kRun, .why = v1::SWEPT_WHY_NEVER_STARTED});
     EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
     EXPECT_TRUE(left->exited()) << "swept, and it lived";
   }
@@ -325,7 +325,7 @@ TEST_F(CgroupTest, AnotherStateDirectorysAgentMayComeBack) {
     agent.perform(RefuseRun{.run = kRun,
                             .why = v1::START_FAILURE_UNSPECIFIED,
                             .text = "asked to stop before it was started"});
-    agent.perform(SweepRun{.run = kRun, .reason = "never started"});
+    agent.perform(SweepRun{.run = kRun, .why = v1::SWEPT_WHY_NEVER_STARTED});
     EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
   HostIncarnation agent(dir_.path() / "one", with(*choice->base));
@@ -360,7 +360,7 @@ class LeftBehindTest : public CgroupTest {
     agent.perform(RefuseRun{.run = kRun,
                             .why = v1::START_FAILURE_UNSPECIFIED,
                             .text = "asked to stop before it was started"});
-    agent.perform(SweepRun{.run = kRun, .reason = "never started"});
+    agent.perform(SweepRun{.run = kRun, .why = v1::SWEPT_WHY_NEVER_STARTED});
     EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
   void expect_ended() {

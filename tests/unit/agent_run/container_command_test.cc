@@ -97,7 +97,7 @@ TEST(ContainerCommand, LimitsOfMemoryAndProcessors) {
   v1::NodeLaunch order = boxed();
   EXPECT_THAT(command_of(order, kDocker, {}),
               Not(AnyOf(HasSubstr("--memory"), HasSubstr("--cpus"))));
-  order.mutable_container()->set_memory(200ULL << 30U);
+  order.mutable_container()->set_memory_bytes(200ULL << 30U);
   order.mutable_container()->set_millicpus(48'050);
   for (const ContainerTool& tool : {kPodman, kDocker})
     EXPECT_THAT(command_of(order, tool, {}),

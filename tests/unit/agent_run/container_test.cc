@@ -184,7 +184,7 @@ TEST_F(ContainerTest, ItGoesWithARunWhoseWorkerWasKilled) {
   ASSERT_EQ(agent.seen().worker, WorkerState::Alive) << "adopted";
   ::kill(static_cast<pid_t>(agent.seen().worker_pid), SIGKILL);
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-  agent.perform(SweepRun{.run = kRun, .reason = "worker died"});
+  agent.perform(SweepRun{.run = kRun, .why = v1::SWEPT_WHY_WORKER_DIED});
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_THAT(calls(), HasSubstr("\nrm --force --volumes --ignore muster-c-test-"));

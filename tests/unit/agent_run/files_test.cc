@@ -118,6 +118,23 @@ TEST_F(Files, AllOfADirectoryComesWithItsModesAndIsThereWhole) {
   EXPECT_FALSE(fs::exists(root_ / "to.fetch-job-0.2"));
 }
 
+// A name on the disk is bytes. protobuf refuses a message whose text is not UTF-8.
+TEST_F(Files, ANameThatIsNotUtf8Comes) {
+  put("from/a\xff.ckpt", "alpha");
+  auto files = begin();
+  ASSERT_TRUE(files.has_value());
+  for (const v1::FilePart& part : sent()) {
+    v1::FilePart arrived;
+    ASSERT_TRUE(arrived.ParseFromString(part.SerializeAsString()));
+    ASSERT_TRUE(files->take(arrived).has_value());
+  }
+  ASSERT_TRUE(files->put().has_value());
+  EXPECT_EQ(text_of("to/a\xff.ckpt"), "alpha");
+  v1::FilePart failed, arrived;
+  failed.mutable_failed()->set_text("reading 'a\xff.ckpt': Input/output error");
+  ASSERT_TRUE(arrived.ParseFromString(failed.SerializeAsString()));
+}
+
 TEST_F(Files, WhatIsNotThereIsReportedWithItsNode) {
   const auto read = read_files(what_, nullptr, [](const v1::FilePart&) { return true; });
   ASSERT_FALSE(read.has_value());

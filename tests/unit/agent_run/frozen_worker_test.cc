@@ -34,7 +34,7 @@ class FrozenWorker : public ::testing::Test {
   static void expect_swept(HostIncarnation& agent) {
     ASSERT_TRUE(
         agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-    agent.perform(SweepRun{.run = kRun, .reason = "worker died"});
+    agent.perform(SweepRun{.run = kRun, .why = v1::SWEPT_WHY_WORKER_DIED});
     EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
     EXPECT_EQ(living(), 0U);
     const auto logged = agent.troubles();
@@ -115,7 +115,7 @@ TEST_F(FrozenWorker, OneThatObeysEndsByItself) {
   agent.perform(SignalStop{.run = kRun});
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
-  EXPECT_EQ(agent.seen().swept_reason, "stopped");
+  EXPECT_EQ(agent.seen().swept_why, v1::SWEPT_WHY_STOPPED);
   EXPECT_TRUE(agent.troubles().empty()) << agent.troubles().front();
 }
 

@@ -34,7 +34,7 @@ TEST_F(HostTest, StartsRunsAndSeesEveryExit) {
     EXPECT_EQ(read_text(rundir::RunLayout(agent.run_dir()).rank_log(rank)),
               "hello from " + std::to_string(rank) + "\n");
   }
-  EXPECT_EQ(seen.swept_reason, "ended");
+  EXPECT_EQ(seen.swept_why, v1::SWEPT_WHY_ENDED);
   EXPECT_TRUE(agent.troubles().empty()) << agent.troubles().front();
   EXPECT_EQ(facts_of(kRun, seen).size(), 5U);
 }
@@ -72,7 +72,7 @@ TEST_F(HostTest, StopGoesThroughTheWorkerAndIsWrittenFirst) {
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   const RunSeen seen = agent.seen();
-  EXPECT_EQ(seen.swept_reason, "stopped");
+  EXPECT_EQ(seen.swept_why, v1::SWEPT_WHY_STOPPED);
   for (const auto& [rank, exit] : seen.exits) EXPECT_TRUE(exit.stop_requested);
   EXPECT_EQ(living(), 0U);
 }
@@ -209,17 +209,17 @@ TEST_F(HostTest, DeadWorkerIsSeenAtOnceAndItsRanksAreSwept) {
       [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   ::kill(static_cast<pid_t>(agent.seen().worker_pid), SIGKILL);
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-  agent.perform(SweepRun{.run = kRun, .reason = "worker died"});
+  agent.perform(SweepRun{.run = kRun, .why = v1::SWEPT_WHY_WORKER_DIED});
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   EXPECT_EQ(living(), 0U);
-  EXPECT_EQ(agent.seen().swept_reason, "worker died");
+  EXPECT_EQ(agent.seen().swept_why, v1::SWEPT_WHY_WORKER_DIED);
 }
 
 TEST_F(HostTest, SweptByTheAgentIsRemembered) {
   {
     HostIncarnation agent(dir_.path() / "state");
     agent.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "another boot"});
-    agent.perform(SweepRun{.run = kRun, .reason = "never started"});
+    agent.perform(SweepRun{.run = kRun, .why = v1::SWEPT_WHY_NEVER_STARTED});
     ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
   }
   HostIncarnation agent(dir_.path() / "state");
@@ -357,7 +357,7 @@ TEST_F(HostTest, WithoutDescriptorsNoWorkerIsTakenForDead) {
 TEST_F(HostTest, ASweepThatCannotBeginIsBegunAgain) {
   HostIncarnation agent(dir_.path() / "state");
   agent.perform(RefuseRun{.run = kRun, .why = v1::START_FAILURE_GONE, .text = "another boot"});
-  const SweepRun sweep{.run = kRun, .reason = "never started"};
+  const SweepRun sweep{.run = kRun, .why = v1::SWEPT_WHY_NEVER_STARTED};
   agent.on_loop([&] {
     const process::FewDescriptors few(1);
     agent.host().perform(sweep);
@@ -380,7 +380,7 @@ TEST_F(HostTest, AStrangerWhoIsOlderHoldsNoSweepUp) {
       [](const RunSeen& seen) { return seen.started && seen.worker == WorkerState::Alive; }));
   ::kill(static_cast<pid_t>(agent.seen().worker_pid), SIGKILL);
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.worker == WorkerState::Dead; }));
-  agent.perform(SweepRun{.run = kRun, .reason = "worker died"});
+  agent.perform(SweepRun{.run = kRun, .why = v1::SWEPT_WHY_WORKER_DIED});
   EXPECT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
 }
 

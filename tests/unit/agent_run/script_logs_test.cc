@@ -16,7 +16,6 @@ class SeenScriptLogs : public ::testing::Test {
   SeenScriptLogs() : run_(rundir::AgentLayout(dir_.path() / "state").run(kRun.first, kRun.second)) {
     EXPECT_TRUE(rundir::make_run(run_));
     launch_.set_version(1);
-    launch_.set_job_id(kRun.first.str());
     launch_.set_attempt(1);
     launch_.add_ranks()->set_rank(0);
   }

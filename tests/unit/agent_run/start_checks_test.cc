@@ -560,7 +560,7 @@ TEST(ScanFirst, FindsWholeCheckpointsOfEarlierAttempts) {
   reading.Clear();
   order.mutable_scan_first()->set_beyond(30);
   EXPECT_EQ(find_newer(order, reading), "");
-  order.mutable_scan_first()->set_beyond(-1);
+  order.mutable_scan_first()->clear_beyond();
   order.mutable_watching()->set_shards(2);
   EXPECT_EQ(find_newer(order, reading), "") << "half of each is missing, in all of them alike";
 }

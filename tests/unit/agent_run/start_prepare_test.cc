@@ -59,13 +59,13 @@ class StartThreadsTest : public ::testing::Test {
   }
   static StartPrepared named(const std::string& name) {
     rundir::v1::Launch launch;
-    launch.set_job_id(name);
+    launch.set_process_tag(name);
     return launch;
   }
   static std::string name_of(std::future<StartPrepared>& future) {
     if (future.wait_for(20s) != std::future_status::ready) return "no answer";
     const StartPrepared prepared = future.get();
-    return prepared ? prepared->job_id() : "refused: " + prepared.error().text;
+    return prepared ? prepared->process_tag() : "refused: " + prepared.error().text;
   }
 
   async::Loop loop_{"test-starts"};

@@ -184,7 +184,6 @@ inline v1::NodeLaunch shell_launch(const std::filesystem::path& cwd, const std::
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     v1::RankProcess* process = launch.add_ranks();
     process->set_rank(rank);
-    process->set_local_rank(rank);
     process->set_cwd(cwd.string());
     for (const char* word : {"sh", "-c"}) process->add_argv(word);
     process->add_argv(script);

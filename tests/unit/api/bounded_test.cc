@@ -230,7 +230,7 @@ TEST(Bounded, TwoThousandNodesOf16DevicesAreListedWithTheirReadings) {
     v1::DeviceReading& reading = *node.add_readings();
     reading.set_id(id);
     reading.set_health(v1::DEVICE_HEALTH_OK);
-    reading.set_memory_used_mib(65'000);
+    reading.set_memory_used_bytes(std::uint64_t{65'000} << 20U);
     reading.add_occupants()->set_pid(4'000'000);
     v1::DeviceUse& use = *node.add_uses();
     use.set_device(id);

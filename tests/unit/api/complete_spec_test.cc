@@ -58,6 +58,12 @@ TEST(UnknownFields, AreFoundAtEveryDepth) {
   inventory.add_devices();
   add_unknown(*inventory.add_devices(), 50);
   EXPECT_THAT(unknown_fields(inventory), ElementsAre("devices.field 50"));
+  // proto3 keeps unknown values of enums, too.
+  v1::JobSpec values = command(1);
+  values.mutable_start()->set_as(static_cast<v1::StartAs>(9));
+  values.mutable_launch()->set_per(static_cast<v1::LaunchPer>(-1));
+  EXPECT_THAT(unknown_fields(values), ElementsAre("launch.per value -1", "start.as value 9"));
+  EXPECT_THAT(refused(values), HasSubstr("this controller does not know launch.per value -1"));
 }
 
 TEST(CompleteSpec, AKeyOfANewerMusterIsRefusedByAName) {

@@ -97,6 +97,14 @@ TEST_F(ConvertTest, TheLastStepIsTheOneThatExitsTell) {
   seen.step = 200;
   EXPECT_EQ(to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full).progress().loss(),
             1.5);
+  seen = {.step = -1};
+  last.parts.front().exits[RankNo(1)].step = 0;
+  shown = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
+  EXPECT_TRUE(shown.progress().has_step()) << "step 0, as the exit has it";
+  EXPECT_EQ(shown.progress().reporting_rank(), 1u);
+  last.parts.front().exits.clear();
+  EXPECT_FALSE(
+      to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full).progress().has_step());
 }
 
 TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
@@ -130,6 +138,7 @@ TEST_F(ConvertTest, AJobIsShownWithItsIncident) {
   EXPECT_FALSE(incident.has_started());
   EXPECT_FALSE(incident.has_caught_up());
   EXPECT_EQ(incident.resumed_from(), 100);
+  EXPECT_TRUE(full.verdict().has_rank()) << "rank 0";
   const v1::Job listed = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::List);
   EXPECT_EQ(listed.attempts_size(), 1);
   EXPECT_EQ(listed.attempts(0).number(), 2u);
@@ -233,9 +242,11 @@ TEST_F(ConvertTest, NotesAreEventsAndAPartOfTheirAttempt) {
 TEST_F(ConvertTest, AScriptsLaunchNamesTheEarlierJobThatItBeginsWithout) {
   core::JobRecord& job = ledger_.jobs.at(job_);
   core::AttemptRecord& last = job.attempts.back();
-  last.saved = {
-      {.as = "/data/none", .job = JobId("0000000000003"), .path = "", .step = 0},
-      {.as = "/data/ckpt", .job = JobId("0000000000002"), .path = "/out/2/iter_20", .step = 20}};
+  last.saved = {{.named_dir = "/data/none", .job = JobId("0000000000003"), .path = "", .step = 0},
+                {.named_dir = "/data/ckpt",
+                 .job = JobId("0000000000002"),
+                 .path = "/out/2/iter_20",
+                 .step = 20}};
   const auto launched = [&](const char* save) {
     row(core::ScriptLaunched{.job = job_,
                              .attempt = AttemptNo(2),
@@ -268,9 +279,10 @@ TEST_F(ConvertTest, EventsSayTheirSentenceAndThePhaseAfterThem) {
   EXPECT_EQ(events_[1].text(),
             "attempt 1 placed: 1 rank on n1; from the beginning; rank table abc");
   EXPECT_EQ(events_[1].phase(), v1::JOB_PHASE_LAUNCHING);
-  EXPECT_EQ(events_[1].rank(), -1);
+  EXPECT_FALSE(events_[1].has_rank());
   EXPECT_EQ(events_[4].type(), "rank-exited");
-  EXPECT_EQ(events_[4].rank(), 0);
+  EXPECT_TRUE(events_[4].has_rank());
+  EXPECT_EQ(events_[4].rank(), 0u);
   EXPECT_EQ(events_[4].node(), "n1");
   EXPECT_NE(events_[4].text().find("Killed"), std::string::npos);
   EXPECT_EQ(events_[7].type(), "attempt-ended");

@@ -24,7 +24,7 @@ TEST(LogChoice, RanksUnlessOthersAreNamed) {
   const auto choice = [](const std::vector<std::string>& auxiliaries,
                          const std::vector<std::uint32_t>& ranks = {}) {
     v1::ReadLogsRequest request;
-    for (const std::string& name : auxiliaries) request.add_auxiliaries(name);
+    for (const std::string& name : auxiliaries) request.add_node_logs(name);
     for (const std::uint32_t rank : ranks) request.add_ranks(rank);
     return LogChoice(request);
   };
@@ -46,7 +46,7 @@ TEST(MissingAuxiliaries, ANameSaysWhichThereAre) {
   const auto problem_text = [&](const std::vector<std::string>& names,
                                 const std::set<std::string>& there) {
     v1::ReadLogsRequest request;
-    for (const std::string& name : names) request.add_auxiliaries(name);
+    for (const std::string& name : names) request.add_node_logs(name);
     return missing_auxiliaries(sources, there, LogChoice(request)).value_or("");
   };
   EXPECT_EQ(problem_text({"*", "setup:failed"}, {}), "");
@@ -165,7 +165,7 @@ TEST(LogChoice, ANumberOfAScriptAndOfARankInsideAnotherScript) {
     EXPECT_EQ(missing_auxiliaries(sources, {}, LogChoice(request)), std::nullopt);
     std::string text;
     for (const std::uint32_t number : request.ranks()) text += std::to_string(number) + " ";
-    for (const std::string& name : request.auxiliaries()) text += name + " ";
+    for (const std::string& name : request.node_logs()) text += name + " ";
     return text;
   };
   EXPECT_EQ(found(first, 1), "1 rank-1 ");
@@ -185,7 +185,7 @@ TEST(LogChoice, ANumberOfAScriptAndOfARankInsideAnotherScript) {
   together.add_ranks(1);
   together.set_training_ranks(true);
   find_training_ranks(sources, first, together);
-  EXPECT_TRUE(together.auxiliaries().empty()) << "script 0 has the output of rank 1";
+  EXPECT_TRUE(together.node_logs().empty()) << "script 0 has the output of rank 1";
 }
 
 TEST(MissingLogs, ARankOfAnotherNode) {

@@ -2,14 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace muster::client {
 namespace {
 
-v1::Progress reading(std::uint32_t attempt, std::uint32_t reporting_rank, std::int64_t step = 1) {
+v1::Progress reading(std::uint32_t attempt, std::uint32_t reporting_rank,
+                     std::optional<std::int64_t> step = 1) {
   v1::Progress progress;
   progress.set_attempt(attempt);
   progress.set_reporting_rank(reporting_rank);
-  progress.set_step(step);
+  if (step) progress.set_step(*step);
   return progress;
 }
 
@@ -49,7 +52,7 @@ TEST_F(ReportingRankTest, LinesFromBeforeItsFirstStepComeOutInOrder) {
 
 TEST_F(ReportingRankTest, AReadingWithoutAStepNamesNobody) {
   line(1, 7, "a7");
-  heard(reading(1, 0, -1));
+  heard(reading(1, 0, std::nullopt));
   heard(reading(1, 7));
   EXPECT_EQ(shown_, "a7 ");
 }

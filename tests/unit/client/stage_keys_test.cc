@@ -1,13 +1,17 @@
 #include "client/commands/chain/stage_keys.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 
 #include "common/spec/parse.h"
+#include "tests/support/dumps.h"
 
 namespace muster::client {
 namespace {
@@ -36,6 +40,9 @@ class StageKeys : public testing::Test {
   }
 
   std::vector<v1::JobSpec> stages(const std::string& more = "") const {
+    return stages_in(dir_.string(), more);
+  }
+  static std::vector<v1::JobSpec> stages_in(const std::string& dir, const std::string& more) {
     spec::Parsed parsed = spec::parse_yaml(
         "name: c\nengine: torch\nlaunch: {script: train.py, args: --config a.yaml, patch: {a.yaml: "
         "{a: 2}}}\n" +
@@ -45,7 +52,7 @@ class StageKeys : public testing::Test {
             "{raw: data}, creates: tokens}\n"
             "  train: {creates: model, inputs: {tokens: 'stage:prepare/tokens'}}\n"
             "  eval: {}\n",
-        {.base_dir = dir_.string()});
+        {.base_dir = dir});
     EXPECT_EQ(spec::format(parsed.problems, "x"), "");
     return std::move(parsed.stages);
   }
@@ -62,6 +69,48 @@ class StageKeys : public testing::Test {
   fs::path dir_;
   std::string job_id_ = "-1";
 };
+
+// The controller compares the keys that clients of different releases compute. A key that changes
+// makes every finished stage run again (docs/compatibility.md).
+class FrozenStageKeys : public StageKeys {
+ protected:
+  void SetUp() override {
+    StageKeys::SetUp();
+    for (const auto& entry : fs::recursive_directory_iterator(dir_)) {
+      const std::array<timespec, 2> times{
+          {{.tv_sec = 1'800'000'000, .tv_nsec = 5}, {.tv_sec = 1'800'000'001, .tv_nsec = 7}}};
+      ASSERT_EQ(::utimensat(AT_FDCWD, entry.path().c_str(), times.data(), 0), 0);
+    }
+  }
+  // Keys have absolute paths, so the files are reached by one that is always the same.
+  [[nodiscard]] std::string keys_text() const {
+    const fs::path before = fs::current_path();
+    fs::current_path(dir_);
+    std::vector<v1::JobSpec> found =
+        stages_in("/proc/self/cwd", "inputs: {more: 'job:earlier/x'}\n");
+    EXPECT_THAT(set_stage_keys(found, [](const std::string& job) { return "id-of-" + job; }),
+                IsEmpty());
+    fs::current_path(before);
+    std::string text;
+    for (const v1::JobSpec& stage : found)
+      if (!stage.stage().creates().empty())
+        text += stage.stage().name() + " " + stage.stage().key() + "\n";
+    return text;
+  }
+};
+
+TEST_F(FrozenStageKeys, AreThoseOfVersion1) {
+  const test::DumpFiles files = {"keys.txt"};
+  const std::string today = keys_text();
+  EXPECT_EQ(today.size(), std::string("prepare \ntrain \n").size() + 2 * 64) << today;
+  auto found = test::dumps_with("stages", files);
+  if (found.empty() && test::writes_dumps()) {
+    found.push_back(test::next_dump("stages", files));
+    test::write_dump_file(found.back() / "keys.txt", today);
+  }
+  ASSERT_EQ(found.size(), 1u) << "run: " << test::how_to_write("unit_client");
+  EXPECT_EQ(test::read_dump(found.front() / "keys.txt"), today);
+}
 
 TEST_F(StageKeys, AreTheSameOfTheSame) {
   const auto before = keys();

@@ -187,7 +187,7 @@ TEST_F(AgentStream, StrangersAreRefusedWithASentence) {
     ASSERT_TRUE(agent.until(is_welcome, response));
   }
   const grpc::Status behind = refused(hello);
-  EXPECT_EQ(behind.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(behind.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_NE(behind.error_message().find("--accept-loss"), std::string::npos);
   // The daemon is notified right after the refusal.
   const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -238,7 +238,7 @@ TEST_F(AgentStream, OfAJournalThatIsBehindNobodyTakesOrders) {
   hello.set_cluster_id("cluster");
   hello.set_acked_index(1'000'000);
   telling.say(hello);
-  EXPECT_EQ(telling.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(telling.status().error_code(), grpc::StatusCode::UNAVAILABLE);
   v1::SubmitJobResponse submission;
   const grpc::Status refused = submit("two", submission);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::DATA_LOSS);
@@ -287,7 +287,7 @@ TEST_F(AgentStream, AnUnknownRunsSweepFreesItsNode) {
   v1::Fact& fact = *facts.add_facts();
   fact.set_job_id("0000000000009");
   fact.set_attempt(3);
-  fact.mutable_swept()->set_reason("worker died");
+  fact.mutable_swept()->set_why(v1::SWEPT_WHY_WORKER_DIED);
   agent.say(facts);
   ASSERT_TRUE(agent.until(is_run, response));
 }
@@ -326,7 +326,7 @@ TEST_F(AgentStream, LogsAreFollowedToTheirEnd) {
   };
   add()->mutable_started()->add_pids(1);
   add()->mutable_exited()->set_rank(0);
-  add()->mutable_swept()->set_reason("ended");
+  add()->mutable_swept()->set_why(v1::SWEPT_WHY_ENDED);
   agent.say(facts);
   ASSERT_TRUE(agent.until(is_fact_ack, response));
   EXPECT_EQ(job("one").phase(), v1::JOB_PHASE_SUCCEEDED);
@@ -371,13 +371,13 @@ TEST_F(AgentStream, FollowingDoesNotWaitForAPartThatNeverStarted) {
   v1::Facts none, some;
   none.set_sequence(1);
   about(none)->mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
-  about(none)->mutable_swept()->set_reason("never started");
+  about(none)->mutable_swept()->set_why(v1::SWEPT_WHY_NEVER_STARTED);
   failing.say(none);
   ASSERT_TRUE(failing.until(is_fact_ack, response));
   some.set_sequence(1);
   about(some)->mutable_started()->add_pids(1);
   about(some)->mutable_exited()->set_rank(job("two").attempts(0).nodes(1).first_rank());
-  about(some)->mutable_swept()->set_reason("stopped");
+  about(some)->mutable_swept()->set_why(v1::SWEPT_WHY_STOPPED);
   going->say(some);
   ASSERT_TRUE(going->until(is_fact_ack, response));
   ASSERT_EQ(job("two").phase(), v1::JOB_PHASE_FAILED);

@@ -51,7 +51,7 @@ class HandNodeTest : public ClusterTest {
   }
   void swept(const std::string& id) {
     v1::Fact fact;
-    fact.mutable_swept()->set_reason("ended");
+    fact.mutable_swept()->set_why(v1::SWEPT_WHY_ENDED);
     report(fact, id);
   }
   void succeed(const std::string& id) {

@@ -75,7 +75,8 @@ TEST_F(ReplayTest, TheEndOfAnUnreadableJobIsFolded) {
   place(kBad, 3, 1);
   row(core::CancelRequested{.job = kBad, .reason = "unreadable"});
   row(core::AttemptBroke{.job = kBad, .attempt = AttemptNo(1), .cause = "cancel was asked for"});
-  row(core::NodeSwept{.job = kBad, .attempt = AttemptNo(1), .node = kNode, .reason = "stopped"});
+  row(core::NodeSwept{
+      .job = kBad, .attempt = AttemptNo(1), .node = kNode, .why = core::SweptWhy::Stopped});
   row(core::AttemptEnded{
       .job = kBad, .attempt = AttemptNo(1), .verdict = {}, .fence = "swept", .job_ends = true});
   row(core::JobEnded{.job = kBad, .outcome = core::Outcome::Cancelled});

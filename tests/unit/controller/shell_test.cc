@@ -467,7 +467,7 @@ TEST_F(ShellWithAJob, AnUnreadableJobIsStoppedAndGivesItsDevicesBack) {
 
   attach();
   v1::Fact fact;
-  fact.mutable_swept()->set_reason("stopped");
+  fact.mutable_swept()->set_why(v1::SWEPT_WHY_STOPPED);
   report(std::move(fact), shell_->now());
   EXPECT_EQ(job().phase, core::JobPhase::Cancelled);
   EXPECT_EQ(devices_reserved(), 0u);

@@ -136,7 +136,7 @@ TEST(Backoff, AnAttemptThatWasNotChargedCausesNoWait) {
   v1::Fact taken = world.fact("j1", 1);
   taken.mutable_start_failed()->set_why(v1::START_FAILURE_PORT);
   world.report("n0", std::move(taken));
-  world.swept("j1", 1, "n0", "never started");
+  world.swept("j1", 1, "n0", v1::SWEPT_WHY_NEVER_STARTED);
   ASSERT_FALSE(world.job("j1").attempts.front().charged);
   EXPECT_EQ(world.attempt(), 2U);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
@@ -217,7 +217,7 @@ TEST(Backoff, IsNotSkippedInATurnThatJudgesThePast) {
   v1::Fact end = world.fact("j1", 1), gone = world.fact("j1", 1);
   end.mutable_exited()->set_code(-1);
   end.mutable_exited()->set_signal(9);
-  gone.mutable_swept()->set_reason("ended");
+  gone.mutable_swept()->set_why(v1::SWEPT_WHY_ENDED);
   for (const v1::Fact& fact : {end, gone})
     world.accept(
         decide(world.ledger, world.presence,

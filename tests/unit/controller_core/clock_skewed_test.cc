@@ -37,9 +37,9 @@ TEST(ClockSkewed, IsTakenFromThePlacedInstanceAloneAlsoLate) {
   EXPECT_TRUE(world.skewed(7, "n0", 75).events.empty()) << "no such attempt";
   EXPECT_TRUE(world.skewed(1, "n0", 60).events.empty()) << "not more than a minute";
   world.exited("j1", 1, "n0", 0, 3);
-  world.swept("j1", 1, "n0", "stopped");
+  world.swept("j1", 1, "n0", v1::SWEPT_WHY_STOPPED);
   EXPECT_EQ(world.skewed(1, "n0", 75).events.size(), 1U) << "reported again after a reconnect";
-  world.swept("j1", 1, "n1", "stopped");
+  world.swept("j1", 1, "n1", v1::SWEPT_WHY_STOPPED);
   ASSERT_EQ(world.job("j1").current()->number, AttemptNo(2));
   EXPECT_EQ(world.skewed(1, "n1", 75).events.size(), 1U) << "of an old attempt, for its history";
   EXPECT_FALSE(world.job("j1").current()->part(NodeName("n1"))->clock_ahead);

@@ -92,12 +92,9 @@ TEST(Decide, AnEarlyEndIsNothing) {
   world.swept("j1", 1, "n0");
   EXPECT_TRUE(world.put(ProposeEnd{.job = JobId("j1"), .attempt = AttemptNo(1), .fence = "because"})
                   .events.empty());
-  EXPECT_TRUE(world
-                  .put(ProposeSwept{.job = JobId("j1"),
-                                    .attempt = AttemptNo(1),
-                                    .node = NodeName("n1"),
-                                    .reason = "rebooted"})
-                  .events.empty());
+  EXPECT_TRUE(
+      world.put(ProposeSwept{.job = JobId("j1"), .attempt = AttemptNo(1), .node = NodeName("n1")})
+          .events.empty());
   EXPECT_EQ(world.job("j1").phase, JobPhase::Draining);
 }
 
@@ -131,7 +128,7 @@ TEST(Decide, ARankThatNeverRanMayHaveALogOfItsNode) {
     world.submit("j1", SmallWorld::spec("train", 1, 2));
     v1::Fact failed = world.fact("j1", 1), swept = failed;
     failed.mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
-    swept.mutable_swept()->set_reason("ended");
+    swept.mutable_swept()->set_why(v1::SWEPT_WHY_ENDED);
     swept.mutable_swept()->set_logs_follow(follow);
     world.report("n0", failed);
     world.report("n0", swept);
@@ -187,7 +184,7 @@ TEST(CutJournal, ABadEndThatDidNotBreakTheAttemptBreaksIt) {
       world.exited("j1", 1, "n0", 0, 3);
       world.behind_last<RankExited>();
     } else {
-      world.swept("j1", 1, "n0", "never started");
+      world.swept("j1", 1, "n0", v1::SWEPT_WHY_NEVER_STARTED);
       world.behind_last<NodeSwept>();
     }
     EXPECT_EQ(world.job("j1").attempts[0].broke_cause,
@@ -247,7 +244,7 @@ TEST(Incident, WithoutTheLastExitsIsDecidedWhenTheFenceHolds) {
   failed.mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
   world.report("n0", std::move(failed));
   world.pass(std::chrono::milliseconds(40));
-  world.swept("j1", 1, "n0", "never started");
+  world.swept("j1", 1, "n0", v1::SWEPT_WHY_NEVER_STARTED);
   const AttemptRecord& attempt = world.job("j1").attempts[0];
   EXPECT_EQ(attempt.decided_at(), attempt.ended_at);
   EXPECT_NE(attempt.decided_at(), attempt.detected_at);
@@ -280,7 +277,7 @@ TEST(Decide, OnlyWhoCouldSeeTheRanksSaysThatNothingIsLeft) {
   for (const auto& kind : {"swept", "gone"}) {
     v1::Fact what = world.fact("j1", 1);
     if (kind == std::string("swept")) {
-      what.mutable_swept()->set_reason("never started");
+      what.mutable_swept()->set_why(v1::SWEPT_WHY_NEVER_STARTED);
     } else {
       what.mutable_start_failed()->set_why(v1::START_FAILURE_GONE);
     }
@@ -291,8 +288,23 @@ TEST(Decide, OnlyWhoCouldSeeTheRanksSaysThatNothingIsLeft) {
   // Another state directory on the same boot has scanned for them by their process tag.
   world.node("n0", 1, "b1", "i2");
   v1::Fact what = world.fact("j1", 1);
-  what.mutable_swept()->set_reason("never started");
+  what.mutable_swept()->set_why(v1::SWEPT_WHY_NEVER_STARTED);
   EXPECT_FALSE(world.report("n0", what, "i2").events.empty());
+  EXPECT_EQ(world.job("j1").attempts.size(), 2U);
+}
+
+// An agent of a newer version may know more reasons of a sweep. Nothing is left on the node all the
+// same, so its devices are free.
+TEST(Decide, AReasonOfASweepThatIsNotKnownIsAPlainEnd) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  world.started("j1", 1, "n0");
+  world.exited("j1", 1, "n0", 0, 3);
+  world.swept("j1", 1, "n0", static_cast<v1::SweptWhy>(99));
+  const AttemptRecord& first = world.job("j1").attempts.front();
+  EXPECT_TRUE(first.parts.front().swept);
+  EXPECT_EQ(first.parts.front().swept_why, SweptWhy::Ended);
   EXPECT_EQ(world.job("j1").attempts.size(), 2U);
 }
 

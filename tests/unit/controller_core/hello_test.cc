@@ -101,7 +101,7 @@ TEST(Hello, WhoKnowsMoreThanTheJournalHasGivesItAway) {
     EXPECT_EQ(found.refusal.has_value(), one.behind);
     EXPECT_EQ(!found.behind.empty(), one.behind);
     if (!one.behind) continue;
-    EXPECT_EQ(found.refusal->code, ErrorCode::Unsatisfiable);
+    EXPECT_EQ(found.refusal->code, ErrorCode::Unreachable) << "it tries again soon";
     EXPECT_NE(found.refusal->message.find("restart the controller once with --accept-loss"),
               std::string::npos)
         << found.refusal->message;
@@ -149,6 +149,28 @@ TEST(Hello, TheLineageIsComparedBeforeTheEpoch) {
   ASSERT_TRUE(beyond.refusal);
   EXPECT_NE(beyond.refusal->message.find("which no controller of this cluster"), std::string::npos)
       << beyond.refusal->message;
+}
+
+TEST(Hello, AMalformedLineageIsRefusedAlone) {
+  const auto judge = [](std::uint64_t generation, const std::string& id) {
+    v1::Hello says = hello();
+    says.set_cluster_id("c");
+    says.mutable_lineage()->set_generation(generation);
+    says.mutable_lineage()->set_id(id);
+    return judged(says);
+  };
+  for (const auto& [generation, id] : {std::pair<std::uint64_t, std::string>{0, "x"},
+                                       {1, ""},
+                                       {1, std::string(65, 'a')},
+                                       {1, "a\x1b[2J"},
+                                       {1, "A"}}) {
+    const Judged found = judge(generation, id);
+    EXPECT_EQ(found.behind, "");
+    ASSERT_TRUE(found.refusal) << id;
+    EXPECT_EQ(found.refusal->code, ErrorCode::InvalidArgument);
+    EXPECT_EQ(found.refusal->message.find('\x1b'), std::string::npos);
+  }
+  EXPECT_NE(judge(1, "0af-9").behind, "");
 }
 
 // Regression: one Hello of anybody with the token ended the controller, at every start.

@@ -50,6 +50,9 @@ TEST(LostEnd, BeginsANewLineage) {
   const JournalEndLost lost = end_lost({}, {.rows = 300}, "one", 5);
   EXPECT_EQ(lost.lineage, (Lineage{.generation = 1, .id = "one"}));
   EXPECT_EQ(lost.attempts_skipped, 300U) << "each lost row may have been an attempt";
+  EXPECT_EQ(end_lost({}, {.rows = kAttemptsUnknown}, "one", 5).attempts_skipped,
+            kAttemptsUnknown + 5)
+      << "a known number of a million rows skips different numbers each time, too";
   // Losses that were lost themselves count: their lineages are known to agents.
   EXPECT_EQ(end_lost(lost.lineage, {.rows = 2, .generation = 4}, "two", 5).lineage,
             (Lineage{.generation = 5, .id = "two"}));
@@ -74,7 +77,7 @@ TEST(LostEnd, ManyLossesInARowStayInTheRangeOfTheNumbers) {
   Lossy world;
   for (int i = 0; i < 20; ++i)
     world.accept({.events = {JournalEndLost{.lineage = {.generation = 1, .id = "id"},
-                                            .attempts_skipped = 200'000'000}}});
+                                            .attempts_skipped = ~0U}}});
   EXPECT_EQ(world.job("j1").attempts_lost, kAttemptReportedMax);
   EXPECT_GT(next_attempt(world.job("j1"), world.presence), AttemptNo(kAttemptReportedMax));
 }
@@ -199,33 +202,89 @@ TEST(LostEnd, AfterEveryStartKnownNodesAreHeardFirst) {
   }
 }
 
-// The node was ordered to forget the run, and the journal lost this. An order to run it would be a
-// second start.
-TEST(LostEnd, AStartedRunThatANodeDoesNotHaveIsSwept) {
+// The node was ordered to forget the run, and the journal lost this. Or its state directory is an
+// older copy, and the run's processes live: only the node's sweep can tell.
+TEST(LostEnd, AStartedRunThatANodeDoesNotHaveIsStopped) {
   Lossy world;
   world.restart(3);
   EXPECT_EQ(world.job("j1").phase, JobPhase::Running);
   world.node("n0", 2);
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Draining);
   const AttemptRecord& first = world.job("j1").attempts.front();
-  EXPECT_EQ(first.parts.front().swept_reason, "forgotten");
-  ASSERT_TRUE(first.verdict);
-  EXPECT_EQ(first.verdict->cls, FailureClass::Node);
-  EXPECT_TRUE(first.parts.front().logs_collected) << "an agent forgets only what has been sent";
-  for (const Assignment& one : desired(world.ledger, NodeName("n0")))
-    EXPECT_EQ(one.want, Want::Forget);
+  EXPECT_FALSE(first.parts.front().swept) << "nobody has searched for its processes";
+  EXPECT_FALSE(world.ledger.indexes.device_holders.at(NodeName("n0")).empty());
+  EXPECT_THAT(
+      desired(world.ledger, NodeName("n0")),
+      ElementsAre(Assignment{.job = JobId("j1"), .attempt = AttemptNo(1), .want = Want::Stop}));
+  world.swept("j1", 1, "n0", v1::SWEPT_WHY_NEVER_STARTED);
+  world.node("n1", 2);
+  const Verdict& verdict = *world.job("j1").attempts.front().verdict;
+  EXPECT_EQ(verdict.cls, FailureClass::Node);
+  EXPECT_THAT(verdict.reason, HasSubstr("came back without the run directory of attempt 1"));
+  EXPECT_FALSE(world.job("j1").attempts.front().charged) << "the loss is not the job's fault";
+}
+
+// Only its logs are waited for: they had been collected before the node forgot them.
+TEST(LostEnd, ASweptRunThatANodeDoesNotHaveIsClosed) {
+  Lossy world;
+  world.exited("j1", 1, "n0", 0, -1, 9);
+  world.swept("j1", 1, "n0");
+  ASSERT_FALSE(world.job("j1").attempts.front().parts.front().logs_collected);
+  world.restart(3);
+  world.node("n0", 2);
+  EXPECT_TRUE(world.job("j1").attempts.front().parts.front().logs_collected);
 }
 
 // The report of its ranks' ends arrived before that of its start, and the journal was cut between
 // the two. Found by the simulator.
-TEST(LostEnd, ARunThatHadEndedBeforeItsStartWasReportedIsSwept) {
+TEST(LostEnd, ARunThatHadEndedBeforeItsStartWasReportedIsNotStartedAgain) {
   Lossy world;
   world.submit("j2", Lossy::short_grace("quick"));
   world.exited("j2", 1, "n0", 0, 0);
   ASSERT_EQ(world.job("j2").phase, JobPhase::Completing);
   world.restart(3);
   world.node("n0", 2, "b1", "i1", {present("j1", 1, false)});
+  EXPECT_TRUE(
+      world.presence.nodes.at(NodeName("n0")).missing.contains({JobId("j2"), AttemptNo(1)}));
+  world.swept("j2", 1, "n0", v1::SWEPT_WHY_NEVER_STARTED);
   EXPECT_EQ(world.job("j2").phase, JobPhase::Succeeded);
-  EXPECT_EQ(world.job("j2").attempts.front().parts.front().swept_reason, "forgotten");
+}
+
+// A node may have registered in the lost time: it is not in the ledger, and runs an attempt.
+TEST(LostEnd, TheNextAttemptWaitsForNodesThatNobodyKnows) {
+  Lossy world;
+  world.limits.hear_after_loss = std::chrono::seconds(6);
+  world.restart(3);
+  world.node("n0", 2, "b1", "i1", {present("j1", 1, false)});
+  world.node("n1", 2);
+  world.exited("j1", 1, "n0", 0, -1, 9);
+  world.swept("j1", 1, "n0");
+  ASSERT_EQ(world.job("j1").phase, JobPhase::Queued);
+  EXPECT_THAT(
+      explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits),
+      testing::Contains("the journal's end was lost: waits for nodes that this journal does "
+                        "not know, at most 6s"));
+  world.pass(std::chrono::seconds(5));
+  world.node("n2", 2, "b1", "i1", {present("j1", 3, false)});
+  world.pass(std::chrono::seconds(1));
+  world.see(HeartbeatHeard{.node = NodeName("n2"), .connection = ConnectionId(world.connections)});
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Queued) << "n2 runs attempt 3";
+  world.node("n2", 2, "b1", "i1", {present("j1", 3, true)});
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
+}
+
+// It may have come back in the lost time.
+TEST(LostEnd, ANodeThatWasDeclaredDeadIsWaitedForAgain) {
+  Lossy world;
+  world.put(DeclareNodeDead{.node = NodeName("n1")});
+  world.restart(3);
+  EXPECT_FALSE(world.ledger.nodes.at(NodeName("n1")).dead);
+  world.node("n0", 2, "b1", "i1", {present("j1", 1, false)});
+  world.exited("j1", 1, "n0", 0, -1, 9);
+  world.swept("j1", 1, "n0");
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Queued);
+  world.put(DeclareNodeDead{.node = NodeName("n1")});
+  EXPECT_EQ(world.job("j1").phase, JobPhase::Launching);
 }
 
 TEST(LostEnd, ARunThatIsPresentGoesOn) {

@@ -52,7 +52,6 @@ TEST(Observe, ReadingsOfTheCurrentAttemptCount) {
   v1::AttemptReading& reading = Observed::reading(heard);
   reading.add_ranks()->set_step(12);
   reading.mutable_ranks(0)->set_loss(2.5);
-  reading.mutable_ranks(0)->set_has_loss(true);
   reading.add_samples()->set_step(13);
   reading.mutable_samples(0)->set_seconds(0.5);
   reading.mutable_step_age();
@@ -136,6 +135,16 @@ TEST(Observe, ALossThatIsNoNumberIsNotedOnceAnAttempt) {
   EXPECT_EQ(noted->step, 13);
   EXPECT_TRUE(world.seen().ranks.at(RankNo(0)).loss_not_finite);
   EXPECT_TRUE(world.presence.notes.empty()) << "nothing is kept of what the ledger has";
+}
+
+TEST(Observe, ARankWithoutAStepIsNotAtStepZero) {
+  Observed world;
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  Observed::reading(heard).add_ranks()->set_log_bytes(7);
+  world.see(heard);
+  EXPECT_EQ(world.seen().ranks.at(RankNo(0)).step, -1);
+  EXPECT_FALSE(world.seen().ranks.at(RankNo(0)).has_loss);
+  EXPECT_EQ(world.seen().best_step, -1);
 }
 
 TEST(Observe, AFileThatNoLayoutKnowsIsNotedOnceAJob) {
@@ -382,7 +391,7 @@ TEST(Report, WhatANodeSaysOfItsPartIsBounded) {
   auxiliary.mutable_auxiliary_exited()->set_evidence(much);
   world.report("n0", auxiliary);
   v1::Fact swept = world.fact("j1", 1);
-  swept.mutable_swept()->set_reason(much);
+  swept.mutable_swept();
   world.report("n0", swept);
   const AttemptRecord& attempt = world.job("j1").attempts.at(0);
   const NodePart& part = attempt.parts.at(0);
@@ -391,7 +400,6 @@ TEST(Report, WhatANodeSaysOfItsPartIsBounded) {
   EXPECT_EQ(part.resolved.env_size(), 0);
   EXPECT_EQ(part.exits.at(RankNo(0)).evidence.size(), 1'024U);
   EXPECT_EQ(part.auxiliaries.at("scheduler").evidence.size(), 1'024U);
-  EXPECT_LE(part.swept_reason.size(), 1'024U);
   EXPECT_LE(attempt.parts.at(1).start_failed->text.size(), 8U << 10U);
   std::size_t journal = 0;
   for (const auto& [index, event] : world.journal)

@@ -1,6 +1,7 @@
 // Which agent has a node's name, and what it is ordered. hub_test has the same over real streams.
 #include "controller/core/peers.h"
 
+#include "common/base/version.h"
 #include "common/proto/proto_lineage.h"
 #include "tests/unit/controller_core/small_world.h"
 
@@ -86,6 +87,21 @@ TEST_F(PeersTest, TheWelcomeNamesTheClusterTheLineageAndTheEpoch) {
   EXPECT_EQ(admission.welcome->epoch(), 3u);
   EXPECT_EQ(admission.welcome->heartbeat_interval().seconds(), 1);
   EXPECT_TRUE(peers.is_welcomed(NodeName("n1")));
+}
+
+// An agent of another release has another range of protocols: the newest that both speak is used.
+TEST_F(PeersTest, TheWelcomeChoosesTheNewestCommonProtocol) {
+  for (const std::uint32_t newest : {kProtocolMin, kProtocolMax, kProtocolMax + 3}) {
+    v1::Hello one = hello();
+    one.set_protocol_min(kProtocolMin);
+    one.set_protocol_max(newest);
+    const Peers::Judgement judgement = judge(one);
+    ASSERT_FALSE(judgement.refusal) << judgement.refusal->message;
+    const auto admission = peers.registered(
+        {.node = NodeName("n1"), .connection = judgement.then.connection}, std::nullopt, view());
+    ASSERT_TRUE(admission.welcome);
+    EXPECT_EQ(admission.welcome->protocol(), std::min(newest, kProtocolMax));
+  }
 }
 
 TEST_F(PeersTest, ANewerStreamOfTheSameAgentReplacesTheOlder) {
@@ -201,12 +217,20 @@ TEST_F(PeersTest, WhatWasPlacedBeforeALossIsNotOrderedAgain) {
   submit("a", spec("a", 1, 1));
   ASSERT_EQ(orders(), Texts{"run a.1"});
   peers = Peers(std::chrono::seconds(1));
-  accept({.events = {JournalEndLost{.lineage = {.generation = 1, .id = "one"},
-                                    .attempts_skipped = 3}}});
+  accept({.events = {
+              JournalEndLost{.lineage = {.generation = 1, .id = "one"}, .attempts_skipped = 3}}});
   const Peers::Judgement judgement = judge(hello());
   stream.connection = judgement.then.connection;
   ASSERT_TRUE(peers.registered(stream, std::nullopt, view()).welcome);
   EXPECT_EQ(orders(true), Texts{"stop a.1"});
+  // A node that has it keeps it.
+  peers = Peers(std::chrono::seconds(1));
+  v1::Hello has = hello();
+  has.add_present()->set_job_id("a");
+  has.mutable_present(0)->set_attempt(1);
+  stream.connection = judge(has).then.connection;
+  ASSERT_TRUE(peers.registered(stream, std::nullopt, view()).welcome);
+  EXPECT_EQ(orders(true), Texts{});
 }
 
 TEST_F(PeersTest, EachPartIsOrderedOnceAndStopsAreRepeated) {

@@ -323,7 +323,7 @@ TEST(HcclPorts, ALostStartsOnesComeLastAgain) {
     v1::Fact lost = world.fact("j1", number);
     lost.mutable_start_failed()->set_why(v1::START_FAILURE_PORT);
     world.report("n1", std::move(lost));
-    world.swept("j1", number, "n1", "never started");
+    world.swept("j1", number, "n1", v1::SWEPT_WHY_NEVER_STARTED);
   }
   EXPECT_THAT(blocks, ElementsAre(20'068, 20'036, 20'004, 20'068, 20'036, 20'004, 20'068));
 }

@@ -264,7 +264,7 @@ TEST(Propose, WhoComesBackToTheFrontIsFirst) {
   v1::Fact started = world.fact("j0", 1), died = started, swept = started;
   started.mutable_started();
   died.mutable_exited()->set_signal(9);
-  swept.mutable_swept()->set_reason("ended");
+  swept.mutable_swept()->set_why(v1::SWEPT_WHY_ENDED);
   for (const v1::Fact& fact : {started, died, swept})
     world.accept(
         decide(world.ledger, world.presence,
@@ -313,7 +313,7 @@ TEST(Propose, WhatThoseBeforeTheCursorWaitForIsKept) {
   ASSERT_EQ(placed_in(world, turn), Jobs{"pauses"});
   v1::Fact failed = world.fact("pauses", 1), swept = failed;
   failed.mutable_start_failed()->set_why(v1::START_FAILURE_DISK);
-  swept.mutable_swept()->set_reason("never started");
+  swept.mutable_swept()->set_why(v1::SWEPT_WHY_NEVER_STARTED);
   for (const v1::Fact& fact : {failed, swept})
     world.accept(
         decide(world.ledger, world.presence,

@@ -108,7 +108,7 @@ class History : public SmallWorld {
         what.mutable_auxiliary_exited()->set_name("scheduler");
         what.mutable_auxiliary_exited()->set_code(1);
         break;
-      case 2: what.mutable_swept()->set_reason("ended"); break;
+      case 2: what.mutable_swept()->set_why(v1::SWEPT_WHY_ENDED); break;
       case 3: what.mutable_first_step()->set_step(pick(100)); break;
       case 4:
         put(ReportLogsCollected{

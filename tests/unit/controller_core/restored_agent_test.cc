@@ -39,7 +39,7 @@ TEST(RestoredAgent, WhatItHadStartedIsStoppedAndSweptBeforeItStartsAgain) {
   world.swept("j1", 1, "n1");
   EXPECT_EQ(world.job("j1").attempts.size(), 1U) << "its devices may still be in use on n0";
   EXPECT_TRUE(world.ledger.indexes.device_holders.at(NodeName("n0")).contains(0));
-  world.swept("j1", 1, "n0", "never started");
+  world.swept("j1", 1, "n0", v1::SWEPT_WHY_NEVER_STARTED);
   ASSERT_TRUE(world.first().verdict);
   EXPECT_EQ(world.first().verdict->cls, FailureClass::Node);
   EXPECT_EQ(world.first().verdict->reason, kCause);

@@ -62,8 +62,9 @@ struct Scripts : SmallWorld {
   [[nodiscard]] const std::vector<SavedBefore>& given(const std::string& id) const {
     return job(id).attempts.front().saved;
   }
-  static SavedBefore checkpoint(const std::string& as, const std::string& id, std::int64_t step) {
-    return {.as = as,
+  static SavedBefore checkpoint(const std::string& named, const std::string& id,
+                                std::int64_t step) {
+    return {.named_dir = named,
             .job = JobId(id),
             .path = fmt::format("/out/{}/checkpoints/attempt-1/iter_{:07}", id, step),
             .step = step};
@@ -153,9 +154,9 @@ TEST(SavedBefore, AJobWithoutACheckpointIsGivenAsThat) {
   world.launched("j1", "/data/ckpt");
   world.ends("j1");
   world.submit("j2", Scripts::script("j2"));
-  EXPECT_THAT(
-      world.given("j2"),
-      ElementsAre(SavedBefore{.as = "/data/ckpt", .job = JobId("j1"), .path = {}, .step = 0}));
+  EXPECT_THAT(world.given("j2"),
+              ElementsAre(SavedBefore{
+                  .named_dir = "/data/ckpt", .job = JobId("j1"), .path = {}, .step = 0}));
 }
 
 // The directory may be any word of the script, and becomes an environment variable.

@@ -154,9 +154,9 @@ struct SmallWorld : State, private TurnWatcher {
     return report(node, std::move(what));
   }
   Decision swept(const std::string& id, std::uint32_t attempt, const std::string& node,
-                 const std::string& reason = "ended") {
+                 v1::SweptWhy why = v1::SWEPT_WHY_ENDED) {
     v1::Fact what = fact(id, attempt);
-    what.mutable_swept()->set_reason(reason);
+    what.mutable_swept()->set_why(why);
     return report(node, std::move(what));
   }
   Decision logs(const std::string& id, std::uint32_t attempt, const std::string& node) {

@@ -24,7 +24,7 @@ struct Failing : SmallWorld {
     what.mutable_start_failed()->set_why(why);
     what.mutable_start_failed()->set_text("no");
     report(on, std::move(what));
-    swept("j1", number, on, "never started");
+    swept("j1", number, on, v1::SWEPT_WHY_NEVER_STARTED);
   }
   void wait(Duration time) {
     pass(time);

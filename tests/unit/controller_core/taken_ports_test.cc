@@ -26,7 +26,7 @@ struct Taken : SmallWorld {
     what.mutable_start_failed()->set_why(v1::START_FAILURE_PORT);
     what.mutable_start_failed()->set_text("port taken");
     report("n0", std::move(what));
-    swept("j1", number, "n0", "never started");
+    swept("j1", number, "n0", v1::SWEPT_WHY_NEVER_STARTED);
   }
 };
 

@@ -159,7 +159,7 @@ struct TornWorld : StagesWorld {
     what.mutable_start_failed()->set_text("its checkpoint is torn");
     *what.mutable_start_failed()->mutable_checkpoint() = reading;
     report("n0", std::move(what));
-    swept("j", attempt, "n0", "never started");
+    swept("j", attempt, "n0", v1::SWEPT_WHY_NEVER_STARTED);
   }
   static v1::CheckpointReading torn() {
     v1::CheckpointReading reading;
@@ -267,7 +267,7 @@ TEST(LostCheckpoints, AreScannedForUntilANodeHasScanned) {
   v1::Fact what = world.fact("j", 8);
   what.mutable_start_failed()->set_why(v1::START_FAILURE_PORT);
   world.report("n0", std::move(what));
-  world.swept("j", 8, "n0", "never started");
+  world.swept("j", 8, "n0", v1::SWEPT_WHY_NEVER_STARTED);
   ASSERT_EQ(world.job("j").current()->number.value, 9U);
   EXPECT_TRUE(scans_first(world.job("j"), *world.job("j").current()));
   world.started("j", 9, "n0");

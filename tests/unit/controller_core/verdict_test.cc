@@ -304,8 +304,8 @@ TEST(Verdict, OfNodesThatCouldNotStartTheFirstByAgesIsNamed) {
   };
   failed("n1", v1::START_FAILURE_LAUNCH, 1, 5);
   failed("n0", v1::START_FAILURE_NODE, 2, 0);
-  world.swept("j1", 1, "n0", "never started");
-  world.swept("j1", 1, "n1", "never started");
+  world.swept("j1", 1, "n0", v1::SWEPT_WHY_NEVER_STARTED);
+  world.swept("j1", 1, "n1", v1::SWEPT_WHY_NEVER_STARTED);
   EXPECT_EQ(world.job("j1").attempts.front().verdict->node, NodeName("n0"));
 }
 
@@ -333,13 +333,13 @@ TEST(Verdict, ANodeWhoseDiskRefusedWritesIsNamedAndNotItsWorker) {
     Running world;  // n1 was ordered to stop because of rank 0
     world.fact_of_rank(0, with(3));
     for (const std::uint32_t rank : {2, 3}) world.fact_of_rank(rank, stopped(lost));
-    world.swept("j1", 1, "n1", "disk refused writes");
+    world.swept("j1", 1, "n1", v1::SWEPT_WHY_DISK_REFUSED_WRITES);
     world.swept("j1", 1, "n0");
     EXPECT_EQ(world.job("j1").attempt(AttemptNo(1))->verdict->rank, RankNo(0));
   }
   Running world;
   for (const std::uint32_t rank : {2, 3}) world.fact_of_rank(rank, lost);
-  world.swept("j1", 1, "n1", "disk refused writes");
+  world.swept("j1", 1, "n1", v1::SWEPT_WHY_DISK_REFUSED_WRITES);
   world.swept("j1", 1, "n0");
   const Verdict& verdict = *world.job("j1").attempt(AttemptNo(1))->verdict;
   EXPECT_EQ(verdict.cls, FailureClass::Node);
@@ -493,8 +493,8 @@ TEST(Verdict, AnOrphanedNodeIsTheCause) {
   v1::RankExited stopped = with(0, 9);
   stopped.set_stop_requested(true);
   for (const std::uint32_t rank : {2U, 3U}) world.fact_of_rank(rank, stopped);
-  world.swept("j1", 1, "n1", "orphaned");
-  world.swept("j1", 1, "n0", "stopped");
+  world.swept("j1", 1, "n1", v1::SWEPT_WHY_ORPHANED);
+  world.swept("j1", 1, "n0", v1::SWEPT_WHY_STOPPED);
   EXPECT_EQ(world.job("j1").attempt(AttemptNo(1))->verdict->cls, FailureClass::Node);
 }
 

@@ -166,8 +166,14 @@ TEST_F(SeriesTest, the_last_point_is_found_at_the_end) {
                          .loss = std::numeric_limits<double>::quiet_NaN()}}));
   EXPECT_TRUE(std::isnan(last()->loss));
   EXPECT_FALSE(last()->has_loss);
+  ASSERT_TRUE(file.add({{.at = {}, .attempt = AttemptNo(2), .step = 20'002}}));
+  EXPECT_FALSE(last()->has_loss);
+  EXPECT_EQ(last()->loss, 0) << "none was reported: that is not NaN";
+  ASSERT_TRUE(
+      file.add({{.at = {}, .attempt = AttemptNo(2), .step = 20'003, .loss = 0, .has_loss = true}}));
+  EXPECT_TRUE(last()->has_loss) << "of 0";
   std::ofstream(path_, std::ios::binary | std::ios::app) << std::string(40, '\0');
-  EXPECT_EQ(last()->step, 20'001) << "behind it is damage";
+  EXPECT_EQ(last()->step, 20'003) << "behind it is damage";
 }
 
 TEST_F(SeriesTest, damage_ends_it_and_the_next_points_go_behind_what_is_sound) {

@@ -135,9 +135,9 @@ TEST(NodeScript, WhatEarlierJobsHaveSavedIsPassedToTheLauncher) {
   auto request = script_request(spec);
   EXPECT_EQ(env(plan_launch(request)->ranks[0], "MUSTER_SHIM_SAVED"), "(unset)");
   request.saved = {
-      {.as = "/data/ckpt", .job = JobId("j1"), .path = "/out/j1/iter_0000020", .step = 20},
-      {.as = "/data/a\tb", .job = JobId("j2"), .path = "/x", .step = 1},
-      {.as = "/data/none", .job = JobId("j3"), .path = "", .step = 0}};
+      {.named_dir = "/data/ckpt", .job = JobId("j1"), .path = "/out/j1/iter_0000020", .step = 20},
+      {.named_dir = "/data/a\tb", .job = JobId("j2"), .path = "/x", .step = 1},
+      {.named_dir = "/data/none", .job = JobId("j3"), .path = "", .step = 0}};
   const auto plan = plan_launch(request);
   EXPECT_EQ(env(plan->ranks[0], "MUSTER_SHIM_SAVED"),
             "/data/ckpt\tj1\t20\t/out/j1/iter_0000020\n/data/none\tj3\t0\t\n");

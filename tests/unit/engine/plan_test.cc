@@ -315,7 +315,7 @@ TEST(NodeLaunch, HasItsNodesRanksAndSaysCommonThingsOnce) {
   const v1::NodeLaunch launch = node_launch(request, *plan, 1);
   ASSERT_EQ(launch.ranks_size(), 2);
   EXPECT_EQ(launch.ranks(0).rank(), 2u);
-  EXPECT_EQ(launch.ranks(1).local_rank(), 1u);
+  EXPECT_EQ(launch.ranks(1).env().at("LOCAL_RANK"), "1");
   EXPECT_TRUE(launch.env().contains("WORLD_SIZE"));
   EXPECT_FALSE(launch.env().contains("RANK"));
   for (int i = 0; i < 2; ++i) {

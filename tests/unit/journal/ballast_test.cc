@@ -42,7 +42,7 @@ TEST(Ballast, AFullDiskTakesTheMark) {
     opened = open_journal(options);
     ASSERT_FALSE(opened.error) << opened.error->message;
     EXPECT_EQ(opened.journal->behind(), "node 'n1' was told up to row 9");
-    EXPECT_EQ(HeadFile::behind(at / "head")->generation, 7u);
+    EXPECT_EQ(mark_in(at).generation, 7u);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "controller/core/journal_end/lost_end.h"
 #include "muster/journal/v1/record.pb.h"
 #include "tests/unit/journal/sample_events.h"
 
@@ -139,14 +140,23 @@ TEST(Codec, WhatIsAbsentStaysAbsent) {
   EXPECT_EQ(*std::get<core::JobEnded>(ended->body).verdict, core::Verdict{});
 }
 
-// The fold judges whether a lineage makes sense, as it does for every other kind.
-TEST(Codec, AnAbsentLineageIsReadAsGenerationZero) {
-  v1::Record lost;
-  lost.mutable_journal_end_lost()->set_attempts_skipped(7);
-  const auto back = decode({.format = 1, .type = 11, .payload = lost.SerializeAsString()});
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(std::get<core::JournalEndLost>(back->body).lineage, Lineage{});
-  EXPECT_EQ(std::get<core::JournalEndLost>(back->body).attempts_skipped, 7u);
+// Step 0 is a step, and no step has no field.
+TEST(Codec, NoBestStepIsNotStepZero) {
+  for (const std::int64_t step : {-1, 0}) {
+    const auto completed =
+        core::AttemptCompleted{.job = JobId("j"), .attempt = AttemptNo(1), .best_step = step};
+    const auto ended =
+        core::AttemptEnded{.job = JobId("j"), .attempt = AttemptNo(1), .best_step = step};
+    const Record well = encode({.at = {}, .body = completed});
+    const Record broken = encode({.at = {}, .body = ended});
+    v1::Record row;
+    ASSERT_TRUE(row.ParseFromString(well.payload));
+    EXPECT_EQ(row.attempt_completed().has_best_step(), step == 0);
+    ASSERT_TRUE(row.ParseFromString(broken.payload));
+    EXPECT_EQ(row.attempt_ended().has_best_step(), step == 0);
+    EXPECT_EQ(std::get<core::AttemptCompleted>(decode(well)->body).best_step, step);
+    EXPECT_EQ(std::get<core::AttemptEnded>(decode(broken)->body).best_step, step);
+  }
 }
 
 TEST(Codec, EveryStartFailureComesBackAsItWent) {
@@ -156,6 +166,17 @@ TEST(Codec, EveryStartFailureComesBackAsItWent) {
         decode(encode({.at = {}, .body = core::NodeStartFailed{.job = JobId("j"), .why = why}}));
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(std::get<core::NodeStartFailed>(back->body).why, why);
+  }
+}
+
+TEST(Codec, EveryReasonOfASweepComesBackAsItWent) {
+  using enum core::SweptWhy;
+  for (const core::SweptWhy why : {Ended, Stopped, Orphaned, WorkerDied, DiskRefusedWrites,
+                                   Rebooted, NeverStarted, ClaimLost}) {
+    const auto back =
+        decode(encode({.at = {}, .body = core::NodeSwept{.job = JobId("j"), .why = why}}));
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_EQ(std::get<core::NodeSwept>(back->body).why, why);
   }
 }
 
@@ -227,7 +248,7 @@ TEST(Codec, RefusesWhatANewerVersionWrote) {
   spec->GetReflection()->MutableUnknownFields(spec)->AddVarint(100, 1);
   back = decode({.format = 1, .type = 14, .payload = deep.SerializeAsString()});
   ASSERT_FALSE(back);
-  EXPECT_THAT(back.error().message, HasSubstr("fields that are not known"));
+  EXPECT_THAT(back.error().message, HasSubstr("'job_submitted.spec: field 100'"));
 
   v1::Record lineage;
   ASSERT_TRUE(lineage.ParseFromString(encode(end_lost(1)).payload));
@@ -235,14 +256,14 @@ TEST(Codec, RefusesWhatANewerVersionWrote) {
   inner->GetReflection()->MutableUnknownFields(inner)->AddVarint(100, 1);
   back = decode({.format = 1, .type = 11, .payload = lineage.SerializeAsString()});
   ASSERT_FALSE(back);
-  EXPECT_THAT(back.error().message, HasSubstr("fields that are not known"));
+  EXPECT_THAT(back.error().message, HasSubstr("'journal_end_lost.lineage: field 100'"));
 
   v1::Record outcome;
   outcome.mutable_job_ended()->set_outcome(static_cast<v1::Outcome>(9));
   back = decode({.format = 1, .type = 26, .payload = outcome.SerializeAsString()});
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().code, ErrorCode::Unsupported);
-  EXPECT_THAT(back.error().message, HasSubstr("outcome 9"));
+  EXPECT_THAT(back.error().message, HasSubstr("job_ended.outcome: value 9"));
 
   v1::Record kind;
   kind.mutable_agent_fact()->mutable_fact()->mutable_exited()->set_evidence_kind(
@@ -250,13 +271,24 @@ TEST(Codec, RefusesWhatANewerVersionWrote) {
   back = decode({.format = 1, .type = 18, .payload = kind.SerializeAsString()});
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().code, ErrorCode::Unsupported);
-  EXPECT_THAT(back.error().message, HasSubstr("kind of evidence 9"));
+  EXPECT_THAT(back.error().message, HasSubstr("fact.exited.evidence_kind: value 9"));
   kind.mutable_agent_fact()->mutable_fact()->mutable_start_failed()->set_why(
       static_cast<muster::v1::StartFailure>(99));
   back = decode({.format = 1, .type = 18, .payload = kind.SerializeAsString()});
   ASSERT_FALSE(back);
   EXPECT_EQ(back.error().code, ErrorCode::Unsupported);
-  EXPECT_THAT(back.error().message, HasSubstr("start failure 99"));
+  EXPECT_THAT(back.error().message, HasSubstr("fact.start_failed.why: value 99"));
+  kind.mutable_agent_fact()->mutable_fact()->mutable_swept()->set_why(
+      static_cast<muster::v1::SweptWhy>(99));
+  back = decode({.format = 1, .type = 18, .payload = kind.SerializeAsString()});
+  ASSERT_FALSE(back);
+  EXPECT_EQ(back.error().code, ErrorCode::Unsupported);
+  EXPECT_THAT(back.error().message, HasSubstr("fact.swept.why: value 99"));
+  // Zero is never written.
+  kind.mutable_agent_fact()->mutable_fact()->mutable_swept()->clear_why();
+  back = decode({.format = 1, .type = 18, .payload = kind.SerializeAsString()});
+  ASSERT_FALSE(back);
+  EXPECT_THAT(back.error().message, HasSubstr("reason of a sweep 0"));
   // Another kind of fact.
   auto* fact = kind.mutable_agent_fact()->mutable_fact();
   fact->clear_what();
@@ -284,6 +316,35 @@ TEST(Codec, RefusesWhatNobodyWrote) {
   v1::Record hccl;
   hccl.mutable_attempt_placed()->add_nodes()->set_hccl_port(65'536);
   EXPECT_EQ(decode({.format = 1, .type = 17, .payload = hccl.SerializeAsString()}).error().code,
+            ErrorCode::DataLoss);
+}
+
+// Every agent would refuse such a lineage, and no job could have an attempt after so many.
+TEST(Codec, RefusesALossOfTheEndThatNobodyAccepted) {
+  const auto refusal = [](std::uint64_t generation, const std::string& id, std::uint32_t skipped) {
+    v1::Record record;
+    auto& lost = *record.mutable_journal_end_lost();
+    lost.mutable_lineage()->set_generation(generation);
+    lost.mutable_lineage()->set_id(id);
+    lost.set_attempts_skipped(skipped);
+    const auto back = decode({.format = 1, .type = 11, .payload = record.SerializeAsString()});
+    if (back) return std::string();
+    EXPECT_EQ(back.error().code, ErrorCode::DataLoss);
+    return back.error().message;
+  };
+  for (const std::string& id : {std::string("a"), std::string("0z-"), std::string(64, 'f')})
+    EXPECT_EQ(refusal(1, id, core::kAttemptReportedMax), "");
+  EXPECT_THAT(refusal(1, "id", core::kAttemptReportedMax + 1),
+              HasSubstr("it holds 1000000001 skipped attempts, which cannot be"));
+  EXPECT_THAT(refusal(0, "", 7), HasSubstr("a new lineage of generation 0"));
+  EXPECT_NE(refusal(0, "id", 7), "");
+  for (const std::string& id : {std::string(), std::string("A"), std::string("a b"),
+                                std::string("a\nb"), std::string(65, 'f')})
+    EXPECT_THAT(refusal(1, id, 7), HasSubstr("a lineage of generation 1 with a malformed id"));
+
+  v1::Record absent;
+  absent.mutable_journal_end_lost()->set_attempts_skipped(7);
+  EXPECT_EQ(decode({.format = 1, .type = 11, .payload = absent.SerializeAsString()}).error().code,
             ErrorCode::DataLoss);
 }
 

@@ -88,7 +88,7 @@ Input over(const std::string& id, std::uint32_t attempt, const std::string& on, 
 }
 Input swept(const std::string& id, std::uint32_t attempt, const std::string& on) {
   v1::Fact what = fact(id, attempt);
-  what.mutable_swept()->set_reason("ended");
+  what.mutable_swept()->set_why(v1::SWEPT_WHY_ENDED);
   return report(on, std::move(what));
 }
 Input logs(const std::string& id, std::uint32_t attempt, const std::string& on) {

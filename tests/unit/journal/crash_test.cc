@@ -126,47 +126,84 @@ TEST(Crash, AtAnySyncKeepsWhatWasReleased) {
   EXPECT_GT(points, 2 * 8);
 }
 
-// The process dies at any sync of a start that accepts a loss. The next start may have to accept it
-// again, and reports the highest generation that was known.
-TEST(Crash, OfAnAcceptedLossForgetsNoGeneration) {
+// The process dies at any sync of a start that accepts a loss. A next start without the flag is
+// refused, pauses, or reports the loss. One with the flag may have to accept the loss again. Both
+// report the highest generation that was known.
+struct Loss {
+  std::string what;
+  std::string statement;  // that damages the database
+  std::uint64_t generation;
+  std::size_t sound;
+};
+class CrashOfAnAcceptedLoss : public testing::TestWithParam<Loss> {};
+
+TEST_P(CrashOfAnAcceptedLoss, IsSeenByTheNextStart) {
+  const Loss& loss = GetParam();
   TempDir dir;
-  const auto at = dir.path() / "journal";
-  int points = 0;
-  for (const bool marked : {false, true}) {
-    const auto before = dir.path() / (marked ? "marked" : "damaged");
-    {
-      Opened opened = open_journal(before);
-      append(*opened.journal, {started(1), submitted("j1", "one")});
-      append(*opened.journal, {end_lost(3), started(2)});
-      if (marked) {
-        ASSERT_TRUE(opened.journal->mark_behind("node 'n1' knows more", 9));
-      }
-    }
-    if (!marked) sql(before, "DELETE FROM rows WHERE idx=3");
-    for (std::uint64_t die_at = 1;; ++die_at) {
-      copy_dir(before, at);
-      const pid_t child = ::fork();
-      if (child == 0) {
-        std::uint64_t seen = 0;
-        on_sync([&](bool is_before) {
-          if (is_before && ++seen == die_at) ::_exit(9);
-        });
-        ::_exit(open_journal(at, true).error ? 8 : 0);
-      }
-      int status = 0;
-      ::waitpid(child, &status, 0);
-      ASSERT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 9));
-      const Opened opened = open_journal(at, true);
-      ASSERT_FALSE(opened.error) << opened.error->message;
-      ASSERT_TRUE(opened.journal->lost()) << "sync " << die_at;
-      EXPECT_EQ(opened.journal->lost()->generation, marked ? 9u : 3u) << "sync " << die_at;
-      EXPECT_EQ(opened.rows.size(), marked ? 4u : 2u);
-      if (WEXITSTATUS(status) == 0) break;
-      ++points;
+  const auto before = dir.path() / "before", at = dir.path() / "journal";
+  std::string older_head;
+  {
+    Opened opened = open_journal(before);
+    append(*opened.journal, {started(1), submitted("j1", "one")});
+    older_head = read_all(before / "head");
+    append(*opened.journal, {end_lost(3), started(2)});
+    if (loss.what == "marked") {
+      ASSERT_TRUE(opened.journal->mark_behind("node 'n1' knows more", 9));
     }
   }
-  EXPECT_GT(points, 6);
+  if (!loss.statement.empty()) sql(before, loss.statement);
+  if (loss.what.ends_with("older_head")) write_all(before / "head", older_head);
+  if (loss.what == "no_head") std::filesystem::remove(before / "head");
+  int points = 0, stopped = 0, reported = 0;
+  for (std::uint64_t die_at = 1;; ++die_at) {
+    SCOPED_TRACE(die_at);
+    copy_dir(before, at);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::uint64_t seen = 0;
+      on_sync([&](bool is_before) {
+        if (is_before && ++seen == die_at) ::_exit(9);
+      });
+      ::_exit(open_journal(at, true).error ? 8 : 0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 9));
+    const auto reports = [&loss](const Opened& opened) {
+      ASSERT_FALSE(opened.error) << opened.error->message;
+      ASSERT_TRUE(opened.journal->lost());
+      EXPECT_EQ(opened.journal->lost()->generation, loss.generation);
+      EXPECT_EQ(opened.rows.size(), loss.sound);
+    };
+    copy_dir(at, dir.path() / "without");
+    const Opened without = open_journal(dir.path() / "without");
+    if (without.error) {
+      EXPECT_EQ(without.error->code, ErrorCode::DataLoss);
+      ++stopped;
+    } else if (!without.journal->behind().empty()) {
+      ++stopped;
+    } else {
+      reports(without);
+      ++reported;
+    }
+    reports(open_journal(at, true));
+    if (HasFatalFailure() || WEXITSTATUS(status) == 0) break;
+    ++points;
+  }
+  EXPECT_GT(points, 2);
+  EXPECT_GT(stopped, 0);
+  EXPECT_GT(reported, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, CrashOfAnAcceptedLoss,
+    testing::Values(Loss{"damaged", "DELETE FROM rows WHERE idx=3", 3, 2},
+                    Loss{"damaged_behind_an_older_head", "UPDATE rows SET type=type+1 WHERE idx=4",
+                         3, 3},
+                    Loss{"all_rows_kept", "UPDATE meta SET value='0123'", 3, 4},
+                    Loss{"all_rows_kept_with_an_older_head", "UPDATE meta SET value='0123'", 3, 4},
+                    Loss{"no_head", "", 3, 4}, Loss{"marked", "", 9, 4}),
+    [](const auto& param) { return param.param.what; });
 
 TEST(Crash, AtTheSeamsOfABatch) {
   struct Dead {};

@@ -1,6 +1,9 @@
-// Journals of version 1 replay for ever (docs/compatibility.md). Each folder of tests/dumps/journal
+// Journals of version 1 replay for ever (docs/compatibility.md). A folder of tests/dumps/journal
 // has one journal with its head, the rows that it must give as text, and a mark that replaces a
 // head (controller/journal/head.h). v1 is version 1 as it was frozen.
+//
+// Such a journal has every kind of row with every field, and its rows make no history. A second one
+// does, and freezes what they mean (ledger.txt): the ledger that the core folds from them.
 //
 // A new kind of row, or a new kind of fact, needs a further folder: v1.1 and so on. With
 // MUSTER_WRITE_DUMP=tests/dumps this test writes one, if a kind of today is in none of them. A new
@@ -13,9 +16,12 @@
 #include <memory>
 #include <set>
 
+#include "controller/core/core.h"
+#include "controller/core/dump.h"
 #include "controller/journal/codec.h"
 #include "controller/journal/head.h"
 #include "tests/support/dumps.h"
+#include "tests/unit/controller_core/chain_world.h"
 #include "tests/unit/journal/journal_dir.h"
 
 namespace muster::journal {
@@ -36,6 +42,8 @@ std::string everything_in(const Opened& opened) {
   }
   return text;
 }
+
+const test::DumpFiles kRows = {"rows.txt", "journal.db", "head", "mark"};
 
 // What the file `mark` of each folder contains.
 const Behind kBehind{.why = "n07 has seen epoch 9", .generation = 7};
@@ -65,9 +73,9 @@ void write_dump(const std::filesystem::path& dir) {
   }
   sql(temporary.path(), "PRAGMA wal_checkpoint(TRUNCATE)");
   for (const char* file : {"journal.db", "head", "mark"})
-    write_all(dir / file, read_all(temporary.path() / file));
+    test::write_dump_file(dir / file, read_all(temporary.path() / file));
   // Last, because this load drops rows that have no effect.
-  write_all(dir / "rows.txt", everything_in(open_journal(temporary.path())));
+  test::write_dump_file(dir / "rows.txt", everything_in(open_journal(temporary.path())));
 }
 
 // The kind of a record, by its bytes: "job_ended", "agent_fact exited".
@@ -119,14 +127,16 @@ TEST(FrozenJournal, ReplaysForEver) {
     ASSERT_FALSE(opened.error) << opened.error->message;
     const std::string rows = read_all(dump / "rows.txt");
     EXPECT_EQ(everything_in(opened), rows);
-    const std::optional<Behind> behind = HeadFile::behind(dump / "mark");
-    EXPECT_TRUE(behind && behind->why == kBehind.why && behind->generation == kBehind.generation);
+    const auto content = HeadFile::read(dump / "mark");
+    const auto* mark = content ? std::get_if<Behind>(&*content) : nullptr;
+    EXPECT_TRUE(mark != nullptr && mark->why == kBehind.why &&
+                mark->generation == kBehind.generation);
     for (const std::string& kind : kinds_in(rows)) missing.erase(kind);
   };
-  for (const auto& dump : test::dumps_with("journal", "rows.txt")) replays(dump);
+  for (const auto& dump : test::dumps_with("journal", kRows)) replays(dump);
   if (missing.empty()) return;
   if (test::writes_dumps()) {
-    const std::filesystem::path dump = test::next_dump("journal", "rows.txt");
+    const std::filesystem::path dump = test::next_dump("journal", kRows);
     write_dump(dump);
     replays(dump);
   }
@@ -135,6 +145,195 @@ TEST(FrozenJournal, ReplaysForEver) {
                   << ", so nothing proves that later versions read it; run: "
                   << test::how_to_write("unit_journal");
   }
+}
+
+// --- what the rows mean --------------------------------------------------------------------------
+// `history` is a whole journal; in `accepted` the end of it was lost, and no row records that yet.
+const test::DumpFiles kHistory = {"ledger.txt", "history/journal.db", "history/head",
+                                  "accepted/journal.db", "accepted/head"};
+constexpr std::uint64_t kRowsLost = 2;
+
+struct Folded {
+  std::unique_ptr<SqliteJournal> journal;
+  core::Ledger ledger;
+};
+Folded folded(const std::filesystem::path& dir) {
+  Folded made;
+  auto journal = SqliteJournal::open(options_for(dir));
+  if (!journal) throw std::runtime_error(journal.error().message);
+  made.journal = std::move(*journal);
+  const auto loaded = made.journal->load(
+      [&made](const Row& row) { core::apply(made.ledger, row.index, row.event); });
+  if (!loaded) throw std::runtime_error(loaded.error().message);
+  return made;
+}
+
+// One node, through the core: j0 is archived. j1 runs, and k1 of the chain k1, k2 has succeeded
+// when the journal's end is lost. Then j1 breaks, goes on from its checkpoint, and succeeds, as k2.
+class FrozenHistory {
+ public:
+  FrozenHistory() {
+    add({.at = world_.now.wall,
+         .body = core::ControllerStarted{
+             .epoch = Epoch(1), .cluster = ClusterId("c-1"), .version = "0.1.0"}});
+    world_.limits.archive_after = Duration::zero();
+    world_.submit("j0", core::SmallWorld::spec("prepare", 1, 1), "r0");
+    run("j0", 1);
+    later();
+    world_.exited("j0", 1, "n0", 0, 0);
+    world_.swept("j0", 1, "n0");
+    world_.logs("j0", 1, "n0");
+    world_.settle();
+    world_.limits = core::Limits{};
+
+    world_.submit("j1", core::SmallWorld::spec("train", 1, 1), "r1");
+    run("j1", 1);
+    muster::v1::Fact step = world_.fact("j1", 1);
+    step.mutable_first_step()->set_step(1);
+    world_.report("n0", step);
+    later();
+    world_.checkpoint("j1", 1, 100);
+    world_.chain("tune", {{"k1", "a"}, {"k2", "b", {"k1"}}}, "r2");
+    run("k1", 1);
+    later();
+    world_.succeed("k1");
+    run("k2", 1);
+    take_rows();
+    before_loss_ = events_.size();
+
+    later();
+    world_.accept(
+        {.events = {core::JournalEndLost{.lineage = {.generation = 1, .id = "lineage-1"},
+                                         .attempts_skipped = static_cast<std::uint32_t>(kRowsLost)},
+                    core::ControllerStarted{
+                        .epoch = Epoch(2), .cluster = ClusterId("c-1"), .version = "0.1.0"}}});
+    world_.settle();
+    later();
+    world_.exited("j1", 1, "n0", 0, -1, 9);
+    later();
+    world_.swept("j1", 1, "n0");
+    run("j1", 4);
+    later();
+    world_.exited("j1", 4, "n0", 0, 0);
+    world_.swept("j1", 4, "n0");
+    world_.succeed("k2");
+    take_rows();
+  }
+  [[nodiscard]] std::vector<core::Event> before_loss() const {
+    return {events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(before_loss_)};
+  }
+  [[nodiscard]] std::vector<core::Event> behind_loss() const {
+    return {events_.begin() + static_cast<std::ptrdiff_t>(before_loss_), events_.end()};
+  }
+
+ private:
+  void add(core::Event event) { events_.push_back(std::move(event)); }
+  void take_rows() {
+    for (; taken_ < world_.journal.size(); ++taken_) add(world_.journal[taken_].second);
+  }
+  void later() {
+    world_.pass(std::chrono::seconds(1));
+    world_.see(core::HeartbeatHeard{.node = NodeName("n0"),
+                                    .connection = ConnectionId(world_.connections)});
+  }
+  void run(const std::string& job, std::uint32_t attempt) {
+    later();
+    world_.started(job, attempt, "n0");
+  }
+
+  core::StagesWorld world_;
+  std::vector<core::Event> events_;
+  std::size_t taken_ = 0, before_loss_ = 0;
+};
+
+void copy_journal(const std::filesystem::path& from, const std::filesystem::path& to) {
+  sql(from, "PRAGMA wal_checkpoint(TRUNCATE)");
+  for (const char* file : {"journal.db", "head"})
+    test::write_dump_file(to / file, read_all(from / file));
+}
+
+void write_history(const std::filesystem::path& dump) {
+  const FrozenHistory history;
+  const TempDir temporary, fold;
+  const std::filesystem::path dir = temporary.path() / "journal";
+  {
+    const Opened opened = open_journal(dir);
+    append(*opened.journal, history.before_loss());
+    if (!opened.journal->archive(JobId("j0"))) throw std::runtime_error("archiving");
+    append(*opened.journal, {submitted("lost", "lost"), ended("lost")});
+    static_assert(kRowsLost == 2);
+  }
+  sql(dir, "DELETE FROM rows WHERE idx > (SELECT MAX(idx) - 2 FROM rows)");
+  if (open_journal(dir, /*accept_loss=*/true).error) throw std::runtime_error("accepting the loss");
+  copy_journal(dir, dump / "accepted");
+  append(*open_journal(dir).journal, history.behind_loss());
+  copy_journal(dir, dump / "history");
+  copy_dir(dump / "history", fold.path() / "journal");
+  test::write_dump_file(dump / "ledger.txt", core::dump(folded(fold.path() / "journal").ledger));
+}
+
+// What the history above is about; the rest is in ledger.txt.
+void check_meaning(const core::Ledger& ledger) {
+  EXPECT_EQ(ledger.lineage, (Lineage{.generation = 1, .id = "lineage-1"}));
+  EXPECT_EQ(ledger.epoch, Epoch(2));
+  ASSERT_TRUE(ledger.tombstones.contains(JobId("j0")));
+  EXPECT_EQ(ledger.tombstones.at(JobId("j0")).phase, core::JobPhase::Succeeded);
+  for (const char* job : {"j1", "k1", "k2"}) {
+    ASSERT_TRUE(ledger.jobs.contains(JobId(job))) << job;
+    EXPECT_EQ(ledger.jobs.at(JobId(job)).phase, core::JobPhase::Succeeded) << job;
+  }
+  const core::JobRecord& resumed = ledger.jobs.at(JobId("j1"));
+  ASSERT_EQ(resumed.attempts.size(), 2u);
+  const core::AttemptRecord& second = resumed.attempts.back();
+  EXPECT_EQ(second.number, AttemptNo(4)) << "two numbers may have been used in the lost end";
+  ASSERT_TRUE(second.resume);
+  EXPECT_EQ(second.resume->step, 100);
+  EXPECT_EQ(second.resume->attempt, AttemptNo(1));
+}
+
+// An older controller reads what this one writes, if it gets the journal back.
+TEST(FrozenJournal, HeadAndMarkAreWrittenAsTheyWere) {
+  for (const auto& dump : test::dumps_with("journal", kRows)) {
+    SCOPED_TRACE(dump.native());
+    const TempDir dir;
+    const HeadContent head = *HeadFile::read(dump / "head");
+    ASSERT_TRUE(std::holds_alternative<Head>(head));
+    ASSERT_TRUE(HeadFile::create(dir.path() / "head", std::get<Head>(head)));
+    const std::string slots = read_all(dump / "head"),
+                      slot = read_all(dir.path() / "head").substr(512);
+    ASSERT_EQ(slots.size(), 2 * slot.size());
+    EXPECT_TRUE(slots.starts_with(slot) || slots.ends_with(slot)) << slot << slots;
+    ASSERT_TRUE(HeadFile::mark_behind(dir.path() / "mark", kBehind.why, kBehind.generation));
+    EXPECT_EQ(read_all(dir.path() / "mark"), read_all(dump / "mark"));
+  }
+}
+
+TEST(FrozenJournal, MeansWhatItMeant) {
+  const auto means = [](const std::filesystem::path& dump) {
+    SCOPED_TRACE(dump.native());
+    const TempDir dir;  // a test must not write into the checkout
+    for (const char* name : {"history", "accepted"}) copy_dir(dump / name, dir.path() / name);
+    EXPECT_EQ(generation_of(*HeadFile::read(dir.path() / "history/head")), 1u);
+    const Folded history = folded(dir.path() / "history");
+    EXPECT_FALSE(history.journal->lost());
+    EXPECT_EQ(test::first_line_lost(read_all(dump / "ledger.txt"), core::dump(history.ledger)), "");
+    check_meaning(history.ledger);
+
+    EXPECT_EQ(generation_of(*HeadFile::read(dir.path() / "accepted/head")), 0u);
+    const Folded accepted = folded(dir.path() / "accepted");
+    ASSERT_TRUE(accepted.journal->lost());
+    EXPECT_EQ(accepted.journal->lost()->rows, kRowsLost);
+    EXPECT_EQ(accepted.journal->lost()->generation, 0u);
+    EXPECT_EQ(accepted.ledger.epoch, Epoch(1));
+    EXPECT_FALSE(accepted.ledger.jobs.contains(JobId("lost")));
+  };
+  auto found = test::dumps_with("journal", kHistory);
+  if (found.empty() && test::writes_dumps()) {
+    found.push_back(test::next_dump("journal", kHistory));
+    write_history(found.back());
+  }
+  ASSERT_FALSE(found.empty()) << "run: " << test::how_to_write("unit_journal");
+  for (const auto& dump : found) means(dump);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "controller/journal/sqlite_journal.h"
@@ -73,6 +74,14 @@ inline Opened open_journal(const std::filesystem::path& dir, bool accept_loss = 
   SqliteOptions options = options_for(dir);
   options.accept_loss = accept_loss;
   return open_journal(std::move(options));
+}
+
+// The directory's head, or the mark that replaced it. They throw if it has none.
+inline Head head_in(const std::filesystem::path& dir) {
+  return std::get<Head>(HeadFile::read(dir / "head").value());
+}
+inline Behind mark_in(const std::filesystem::path& dir) {
+  return std::get<Behind>(HeadFile::read(dir / "head").value());
 }
 
 // Appends the events as one batch. Returns the texts of the rows.

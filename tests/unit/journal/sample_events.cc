@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/event_fields.h"
 #include "controller/journal/codec.h"
 
@@ -26,7 +27,6 @@ v1::Inventory inventory() {
   made.add_devices()->set_id(3);
   made.set_address("10.0.0.7");
   made.set_cpus(64);
-  made.set_shared_storage(true);
   return made;
 }
 v1::ResolvedSpec resolved_spec() {
@@ -86,7 +86,7 @@ std::vector<core::Event> one_of_every_kind() {
       core::ControllerStarted{
           .epoch = Epoch(1ull << 40), .cluster = ClusterId("c-1"), .version = "0.1.0"},
       core::JournalEndLost{.lineage = {.generation = 1ull << 40, .id = std::string(32, 'c')},
-                           .attempts_skipped = 1u << 31},
+                           .attempts_skipped = core::kAttemptReportedMax},
       core::NodeRegistered{.node = node,
                            .instance = InstanceId("i-1"),
                            .boot_id = BootId("b-1"),
@@ -109,7 +109,7 @@ std::vector<core::Event> one_of_every_kind() {
                                                       .from_start = true,
                                                       .shards = 8},
                           .table_sha256 = std::string(64, 'a'),
-                          .saved = {{.as = "/data/ckpt",
+                          .saved = {{.named_dir = "/data/ckpt",
                                      .job = JobId("0j5c2p8q3r1ab"),
                                      .path = "/srv/other/a4/iter_8",
                                      .step = 8}}},
@@ -177,7 +177,7 @@ std::vector<core::Event> one_of_every_kind() {
       core::NodeSwept{.job = job,
                       .attempt = attempt,
                       .node = node,
-                      .reason = "stopped",
+                      .why = core::SweptWhy::Stopped,
                       .node_time = when,
                       .logs_follow = true,
                       .controller_time = when + Duration(6),
@@ -238,16 +238,17 @@ std::vector<core::Event> one_of_every_kind() {
       core::AttemptCompleted{.job = job, .attempt = attempt, .best_step = 2'000},
       core::JobEnded{.job = job, .outcome = core::Outcome::Cancelled, .verdict = verdict()},
       core::LogsCollected{.job = job, .attempt = attempt, .node = node},
-      core::JobArchived{
-          .job = job,
-          .name = "llama-7b.train",
-          .request_id = RequestId("r-1"),
-          .outcome = core::Outcome::Failed,
-          .ended_at = when,
-          .chain = JobId("01jabcdefghj0"),
-          .chain_name = "llama-7b",
-          .saved =
-              {{.as = "/data/ckpt", .job = job, .path = "/srv/out/a3/iter_1000", .step = 1'000}}},
+      core::JobArchived{.job = job,
+                        .name = "llama-7b.train",
+                        .request_id = RequestId("r-1"),
+                        .outcome = core::Outcome::Failed,
+                        .ended_at = when,
+                        .chain = JobId("01jabcdefghj0"),
+                        .chain_name = "llama-7b",
+                        .saved = {{.named_dir = "/data/ckpt",
+                                   .job = job,
+                                   .path = "/srv/out/a3/iter_1000",
+                                   .step = 1'000}}},
       core::TombstoneDropped{.job = job},
   };
   std::vector<core::Event> events;

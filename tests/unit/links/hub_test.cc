@@ -189,7 +189,7 @@ TEST_F(HubTest, WhatWasStartedIsNeverOrderedAgain) {
     v1::Fact fact;
     fact.set_job_id(job);
     fact.set_attempt(1);
-    fact.mutable_swept()->set_reason("never started");
+    fact.mutable_swept()->set_why(v1::SWEPT_WHY_NEVER_STARTED);
     again.say(fact);
     const auto next = again.order(job, v1::Order::kRun);
     ASSERT_TRUE(next);
@@ -240,7 +240,7 @@ TEST_F(HubTest, WhatHasEndedWellIsSweptWhereItsDirectoryIsGone) {
   HandAgent again(address_);
   ASSERT_TRUE(again.connect(HandAgent::hello(1)));
   EXPECT_TRUE(again.order("one", v1::Order::kStop));
-  fact.mutable_swept()->set_reason("never started");
+  fact.mutable_swept()->set_why(v1::SWEPT_WHY_NEVER_STARTED);
   again.say(fact);
   ASSERT_TRUE(again.acknowledged());
   EXPECT_EQ(seen([](const View& view) { return view.ledger.jobs.at(JobId("one")).phase; }),
@@ -266,7 +266,7 @@ TEST_F(HubTest, WhatCannotBeLaunchedBreaksAtOnceAndSaysWhy) {
   v1::Fact fact;
   fact.set_job_id("one");
   fact.set_attempt(1);
-  fact.mutable_swept()->set_reason("never started");
+  fact.mutable_swept()->set_why(v1::SWEPT_WHY_NEVER_STARTED);
   agent.say(fact);
   ASSERT_TRUE(agent.acknowledged());
   const auto [phase, verdict] = seen([](const View& view) {
@@ -296,7 +296,7 @@ TEST_F(HubTest, WhatNoOrderMentionsAnyMoreIsForgottenWhenItIsStillThere) {
     fact.set_attempt(1);
     fact.mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
     agent.say(fact);
-    fact.mutable_swept()->set_reason("never started");
+    fact.mutable_swept()->set_why(v1::SWEPT_WHY_NEVER_STARTED);
     agent.say(fact);
     ASSERT_TRUE(agent.order(job, v1::Order::kForget)) << job;
   }
@@ -436,7 +436,7 @@ TEST_F(HubTest, AControllerThatIsBehindPauses) {
   forged.mutable_lineage()->set_id("other");
   HandAgent telling(address_);
   EXPECT_FALSE(telling.connect(forged));
-  EXPECT_EQ(telling.status().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(telling.status().error_code(), grpc::StatusCode::UNAVAILABLE);
 
   const JournalIndex before = controller_->shell->durable();
   const auto paused = [this] { return seen([](const View& view) { return view.paused; }); };

@@ -65,15 +65,17 @@ class LogReceiveTest : public testing::Test {
     v1::PushLogsRequest request;
     request.mutable_hello()->set_node("n1");
     stream->Write(request);
-    named(*request.mutable_open());
+    named(*request.mutable_open()).set_rank(0);
     stream->Write(request);
     v1::PushLogsResponse response;
     bool complete = false;
     if (stream->Read(&response)) {
       first_ = response.have(0);
-      named(*request.mutable_chunk()).set_data("abc");
+      named(*request.mutable_chunk()).set_rank(0);
+      request.mutable_chunk()->set_data("abc");
       stream->Write(request);
-      named(*request.mutable_end()).set_size(3);
+      named(*request.mutable_end()).set_rank(0);
+      request.mutable_end()->set_size(3);
       stream->Write(request);
       while (!complete && stream->Read(&response)) complete = response.have(0).complete();
     }
@@ -120,21 +122,22 @@ TEST_F(LogReceiveTest, ALogOfNoRankIsItsNodes) {
   v1::PushLogsRequest request;
   request.mutable_hello()->set_node("n1");
   stream->Write(request);
-  named(*request.mutable_open()).set_auxiliary("setup");
+  named(*request.mutable_open()).set_node_log("setup");
   stream->Write(request);
   v1::PushLogsResponse response;
   ASSERT_TRUE(stream->Read(&response));
-  EXPECT_EQ(response.have(0).auxiliary(), "setup");
+  EXPECT_EQ(response.have(0).node_log(), "setup");
+  EXPECT_FALSE(response.have(0).has_rank());
   EXPECT_FALSE(response.have(0).unknown());
-  named(*request.mutable_chunk()).set_auxiliary("setup");
+  named(*request.mutable_chunk()).set_node_log("setup");
   request.mutable_chunk()->set_data("abc");
   stream->Write(request);
-  named(*request.mutable_end()).set_auxiliary("setup");
+  named(*request.mutable_end()).set_node_log("setup");
   request.mutable_end()->set_size(3);
   stream->Write(request);
   bool complete = false;
   while (!complete && stream->Read(&response))
-    complete = response.have(0).complete() && response.have(0).auxiliary() == "setup";
+    complete = response.have(0).complete() && response.have(0).node_log() == "setup";
   EXPECT_TRUE(complete);
   context.TryCancel();
   stream->Finish();
@@ -153,17 +156,17 @@ TEST_F(LogReceiveTest, HostileNamesAreLeft) {
   v1::PushLogsRequest request;
   request.mutable_hello()->set_node("n1");
   stream->Write(request);
-  const auto unknown = [&](const std::string& auxiliary) {
-    named(*request.mutable_open()).set_auxiliary(auxiliary);
+  const auto unknown = [&](const std::string& node_log) {
+    named(*request.mutable_open()).set_node_log(node_log);
     stream->Write(request);
     v1::PushLogsResponse response;
     if (!stream->Read(&response)) return std::string("the stream ended");
-    return std::string(response.have(0).auxiliary() != auxiliary ? "another"
-                       : response.have(0).unknown()              ? "unknown"
-                                                                 : "taken");
+    return std::string(response.have(0).node_log() != node_log ? "another"
+                       : response.have(0).unknown()            ? "unknown"
+                                                               : "taken");
   };
-  for (const char* auxiliary : {"..", "../../x", "a b", "a/b", "se@tup"})
-    EXPECT_EQ(unknown(auxiliary), "unknown") << auxiliary;
+  for (const char* node_log : {"..", "../../x", "a b", "a/b", "se@tup"})
+    EXPECT_EQ(unknown(node_log), "unknown") << node_log;
   for (int i = 0; i < 80; ++i) EXPECT_EQ(unknown("c" + std::to_string(i)), "taken") << i;
   EXPECT_EQ(unknown("c80"), "unknown");
   EXPECT_EQ(unknown("c3"), "taken") << "it is open already";
@@ -172,6 +175,36 @@ TEST_F(LogReceiveTest, HostileNamesAreLeft) {
   EXPECT_EQ(unknown("c3"), "unknown");
   EXPECT_EQ(unknown(std::string(65, 'x')), "the stream ended");
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// Without a name, a message would be about rank 0.
+TEST_F(LogReceiveTest, AMessageThatNamesNoLogIsRefused) {
+  v1::PushLogsRequest hello, rank, open, empty, chunk, end;
+  hello.mutable_hello()->set_node("n1");
+  named(*rank.mutable_open()).set_rank(0);
+  named(*open.mutable_open());
+  named(*empty.mutable_open()).set_node_log("");
+  named(*chunk.mutable_chunk()).set_data("abc");
+  named(*end.mutable_end()).set_size(0);
+  const auto refused = [&](const v1::PushLogsRequest& request) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    const auto stream = stub_->PushLogs(&context);
+    for (const v1::PushLogsRequest* one :
+         std::initializer_list<const v1::PushLogsRequest*>{&hello, &rank, &request})
+      stream->Write(*one);
+    v1::PushLogsResponse response;
+    while (stream->Read(&response)) {
+    }
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  };
+  EXPECT_EQ(refused(open), "LogOpen has neither a rank nor a node_log");
+  EXPECT_EQ(refused(empty), "LogOpen has neither a rank nor a node_log");
+  EXPECT_EQ(refused(chunk), "LogChunk has neither a rank nor a node_log");
+  EXPECT_EQ(refused(end), "LogEnd has neither a rank nor a node_log");
+  EXPECT_EQ(store_->state({JobId("job"), AttemptNo(1), RankNo(0)})->end, 0u);
 }
 
 // Regression: messages without bytes cost nothing, so a stream of them was received without end

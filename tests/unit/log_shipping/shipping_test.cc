@@ -115,8 +115,10 @@ TEST(LogShipping, the_end_of_a_durable_log_may_be_reported_again) {
   hello.mutable_hello();
   open.mutable_open()->set_job_id("job");
   open.mutable_open()->set_attempt(1);
+  open.mutable_open()->set_rank(0);
   end.mutable_end()->set_job_id("job");
   end.mutable_end()->set_attempt(1);
+  end.mutable_end()->set_rank(0);
   end.mutable_end()->set_size(4);
   for (const auto& request : {hello, open, end}) ASSERT_TRUE(stream->Write(request));
   ASSERT_TRUE(stream->WritesDone());
@@ -182,9 +184,12 @@ TEST(LogShipping, a_stream_that_does_not_keep_the_order_is_refused) {
   hello.mutable_hello();
   open.mutable_open()->set_job_id("job");
   open.mutable_open()->set_attempt(1);
+  open.mutable_open()->set_rank(0);
   climb.mutable_open()->set_job_id("../up");
+  climb.mutable_open()->set_rank(0);
   chunk.mutable_chunk()->set_job_id("job");
   chunk.mutable_chunk()->set_attempt(1);
+  chunk.mutable_chunk()->set_rank(0);
   chunk.mutable_chunk()->set_offset(100);
   chunk.mutable_chunk()->set_data("x");
   EXPECT_EQ(refused({open}), grpc::StatusCode::INVALID_ARGUMENT);

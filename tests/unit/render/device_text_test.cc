@@ -15,7 +15,7 @@ v1::Device& add_card(v1::Node& node, std::uint32_t id, const std::string& type =
   device.set_physical_id(id);
   device.set_model("910B3");
   device.set_bus_id("0000:c1:00." + std::to_string(id));
-  device.set_memory_mib(65'536);
+  device.set_memory_bytes(std::uint64_t{65'536} << 20U);
   device.add_addresses("10.0.0." + std::to_string(id));
   return device;
 }
@@ -36,7 +36,7 @@ TEST(DeviceText, ATableSaysAllThatIsKnown) {
   node.mutable_inventory()->mutable_devices(1)->set_physical_id(5);
   node.mutable_inventory()->mutable_devices(2)->set_super_pod_id("0");
   node.mutable_inventory()->mutable_devices(2)->set_super_device_id("16777216");
-  add_reading(node, 0, v1::DEVICE_HEALTH_OK).set_memory_used_mib(3'386);
+  add_reading(node, 0, v1::DEVICE_HEALTH_OK).set_memory_used_bytes(std::uint64_t{3'386} << 20U);
   v1::DeviceUse& use = *node.add_uses();
   use.set_device(0);
   use.set_job_id("k3f9");

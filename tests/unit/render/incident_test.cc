@@ -39,7 +39,7 @@ TEST(Incident, SaysThatTheProgramDidNotGoOn) {
   incident.set_began_at(2);
   EXPECT_THAT(incident_text(incident, Style()),
               testing::HasSubstr("+82ms  first step: did not go on from step 20, began at 2\n"));
-  incident.set_resumed_from(-1);
+  incident.clear_resumed_from();
   EXPECT_THAT(incident_text(incident, Style()), testing::HasSubstr("+82ms  first step\n"));
 }
 

@@ -37,7 +37,6 @@ v1::Job running(const std::string& name, const std::string& id) {
   progress.set_step(30);
   progress.set_total(100);
   progress.set_loss(2.5);
-  progress.set_has_loss(true);
   return made;
 }
 std::vector<std::string> lines(const std::string& text) {
@@ -111,7 +110,7 @@ TEST(JobTable, HowLongNothingHasSteppedIsShown) {
   one.mutable_progress()->mutable_at()->set_seconds(kNow - 100);
   EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall),
               ContainsRegex("2.5000 +- +2m05s .* last step 1m40s ago"));
-  one.mutable_progress()->set_has_loss(false);
+  one.mutable_progress()->clear_loss();
   one.mutable_progress()->set_loss_not_finite(true);
   EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall), ContainsRegex("30/100 +NaN +-"));
 }

@@ -21,7 +21,6 @@ nlohmann::json of(const google::protobuf::Message& message) {
 TEST(JsonText, WhatIsAbsentIsAbsent) {
   v1::Progress progress;
   progress.set_attempt(1);
-  progress.set_step(-1);
   nlohmann::json json = of(progress);
   for (const char* key : {"step", "total", "loss", "stepSeconds", "at"})
     EXPECT_FALSE(json.contains(key)) << key;
@@ -29,18 +28,29 @@ TEST(JsonText, WhatIsAbsentIsAbsent) {
   progress.set_step(0);
   progress.set_total(10);
   progress.set_loss(0);
-  progress.set_has_loss(true);
   json = of(progress);
   EXPECT_EQ(json["step"], 0);
   EXPECT_EQ(json["total"], 10);
   EXPECT_EQ(json["loss"], 0);
 }
 
+TEST(JsonText, RankAndStepZeroAreThere) {
+  v1::Job job;
+  job.mutable_verdict()->set_failure_class(v1::FAILURE_CLASS_OOM);
+  job.mutable_verdict()->set_rank(0);
+  job.add_attempts()->set_best_step(0);
+  job.add_incidents()->set_resumed_from(0);
+  const nlohmann::json json = of(job);
+  EXPECT_EQ(json["verdict"]["class"], "oom");
+  EXPECT_EQ(json["verdict"]["rank"], 0);
+  EXPECT_EQ(json["attempts"][0]["bestStep"], 0);
+  EXPECT_EQ(json["incidents"][0]["resumedFrom"], 0);
+}
+
 TEST(JsonText, NothingIsUnspecified) {
   v1::Job job;
-  job.mutable_verdict()->set_rank(-1);
   job.mutable_verdict()->set_reason("x");
-  job.add_attempts()->set_best_step(-1);
+  job.add_attempts();
   v1::RankExit& exit = *job.mutable_attempts(0)->add_exits();
   exit.set_code(-1);
   exit.set_signal(9);
@@ -87,6 +97,34 @@ TEST(JsonText, NoTextIsEmptyAndNoZeroMeansNone) {
   for (const char* key : {"model", "busId", "uuid", "memoryMib"})
     EXPECT_FALSE(json.contains(key)) << key;
   EXPECT_EQ(json["id"], 0);
+}
+
+TEST(JsonText, MemoryOfDevicesIsInMib) {
+  v1::Node node;
+  node.mutable_inventory()->add_devices()->set_memory_bytes(std::uint64_t{65'536} << 20U);
+  v1::DeviceReading& reading = *node.add_readings();
+  reading.set_memory_used_bytes(0);
+  reading.add_occupants()->set_memory_bytes(std::uint64_t{3'390} << 20U);
+  reading.add_occupants();
+  const nlohmann::json json = of(node);
+  EXPECT_EQ(json["inventory"]["devices"][0]["memoryMib"], 65'536);
+  EXPECT_EQ(json["readings"][0]["memoryUsedMib"], 0);
+  EXPECT_EQ(json["readings"][0]["occupants"][0]["memoryMib"], 3'390);
+  EXPECT_FALSE(json["readings"][0]["occupants"][1].contains("memoryMib"));
+}
+
+TEST(JsonText, NamesAreThoseOfTheDocumentsNotOfTheProtocol) {
+  v1::Node node;
+  v1::UnknownAttempt& unknown = *node.add_unknown_attempts();
+  unknown.set_job_id("0j5c2p8q3r1ab");
+  unknown.set_attempt(2);
+  EXPECT_EQ(of(node)["unknownAttempts"], nlohmann::json({"0j5c2p8q3r1ab.2"}));
+  v1::LimitSpec limits;
+  limits.set_memory_bytes(1'024);
+  EXPECT_EQ(of(limits)["memory"], 1'024);
+  v1::FileChange change;
+  change.set_at("model.layers");
+  EXPECT_EQ(of(change)["place"], "model.layers");
 }
 
 // In a list and in a map, an empty text is one element among others. A variable may be set to

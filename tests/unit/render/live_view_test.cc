@@ -25,7 +25,6 @@ v1::Progress reading_of(std::uint32_t attempt, std::int64_t step, double loss) {
   one.set_step(step);
   one.set_total(300);
   one.set_loss(loss);
-  one.set_has_loss(true);
   return one;
 }
 
@@ -98,7 +97,6 @@ TEST_F(LiveViewTest, ARestartTakesThePlaceOfStaleNumbers) {
   v1::Incident& incident = *broken.add_incidents();
   incident.set_attempt(1);
   *incident.mutable_detected() = stamp_at(21s);
-  incident.set_resumed_from(-1);
   view_.set_job(broken);
   EXPECT_EQ(rows(22200ms),
             (std::vector<std::string>{"gpt  draining  attempt 1  1 restart  4 ranks on n0 n1  22s",
@@ -121,7 +119,7 @@ TEST_F(LiveViewTest, ARestartTakesThePlaceOfStaleNumbers) {
   view_.set_progress(reading_of(2, 21, 3.9), kSubmitted + 26s);
   EXPECT_TRUE(rows(26s)[1].ends_with("  21/300  7%")) << rows(26s)[1];
   EXPECT_EQ(rows(26s)[2].substr(0, 11), "loss 3.9000");
-  placed.mutable_incidents(0)->set_resumed_from(-1);
+  placed.mutable_incidents(0)->clear_resumed_from();
   LiveView other;
   other.set_job(placed);
   EXPECT_EQ(other.lines({}, 80, kSubmitted + 24s)[1], "restarting, from the beginning, 3.0s");
@@ -142,7 +140,6 @@ TEST_F(LiveViewTest, ALossThatIsNoNumber) {
   view_.set_progress(reading_of(1, 20, 4.0), kSubmitted + 10s);
   v1::Progress gone = reading_of(1, 21, 0);
   gone.clear_loss();
-  gone.clear_has_loss();
   gone.set_loss_not_finite(true);
   view_.set_progress(gone, kSubmitted + 11s);
   EXPECT_TRUE(rows(12s)[2].starts_with("loss NaN  ")) << rows(12s)[2];

@@ -29,7 +29,6 @@ v1::Job stepping_job() {
   progress.set_step(20);
   progress.set_total(40);
   progress.set_loss(2.5);
-  progress.set_has_loss(true);
   progress.set_step_seconds(0.5);
   *progress.mutable_at() = second(1100);
   return job;
@@ -81,8 +80,7 @@ TEST(ProgressText, ALossThatIsNoNumberIsShownAsThat) {
   EXPECT_EQ(step_text(progress), "20/40");
   EXPECT_EQ(loss_text(progress), "2.5000");
   EXPECT_EQ(loss_text(progress, 6), "2.500000");
-  progress.set_has_loss(false);
-  progress.set_loss(0);
+  progress.clear_loss();
   EXPECT_EQ(loss_text(progress), "-");
   progress.set_loss_not_finite(true);
   EXPECT_EQ(loss_text(progress), "NaN");

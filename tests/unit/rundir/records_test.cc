@@ -83,7 +83,7 @@ TEST_F(RunDir, LaunchComesBack) {
   EXPECT_EQ(*read_launch(run()), std::nullopt);
   v1::Launch launch;
   launch.set_version(kVersion);
-  launch.set_job_id("j");
+  launch.set_process_tag("c/j.1@n");
   launch.add_ranks()->add_argv("/bin/true");
   launch.set_order(std::string("\0\xff", 2));
   ASSERT_TRUE(write_launch(run(), launch));
@@ -103,7 +103,7 @@ TEST_F(RunDir, LaunchOfALaterVersionIsRefusedByName) {
 TEST_F(RunDir, DamagedRecordIsNotTaken) {
   v1::Launch launch;
   launch.set_version(kVersion);
-  launch.set_job_id("job");
+  launch.set_process_tag("c/j.1@n");
   ASSERT_TRUE(write_launch(run(), launch));
   const std::string sound = *io::read_file(run().launch(), 10000);
   for (std::size_t at = 0; at < sound.size(); ++at) {
@@ -195,13 +195,13 @@ TEST_F(RunDir, MarksAreKept) {
   ASSERT_TRUE(writer->append(mark));
   writer = MarkWriter::open(run().mark());  // the agent's next incarnation
   ASSERT_TRUE(writer);
-  mark.mutable_swept()->set_reason("worker died");
+  mark.mutable_swept()->set_why(4);
   ASSERT_TRUE(writer->append(mark));
   const auto marks = MarkReader(run().mark()).read();
   ASSERT_TRUE(marks);
   ASSERT_EQ(marks->size(), 2U);
   EXPECT_EQ(marks->at(0).refused().text(), "port 29500 is taken");
-  EXPECT_EQ(marks->at(1).swept().reason(), "worker died");
+  EXPECT_EQ(marks->at(1).swept().why(), 4U);
 }
 
 TEST_F(RunDir, ListIsSortedAndLeavesStrangersOut) {

@@ -385,7 +385,7 @@ TEST(Parse, LimitsOfAContainerLeaveTheOthersAsTheyAre) {
     return sound(minimal() + "runtime: {image: x, limits: " + text + "}\n").runtime().limits();
   };
   const v1::LimitSpec both = limits("{memory: 1.5GiB, cpus: 7.25}");
-  EXPECT_EQ(both.memory(), 3ULL << 29U);
+  EXPECT_EQ(both.memory_bytes(), 3ULL << 29U);
   EXPECT_EQ(both.millicpus(), 7250U);
   EXPECT_EQ(both.nofile(), 1'048'576U);
   EXPECT_EQ(both.memlock(), std::numeric_limits<std::uint64_t>::max());

@@ -28,7 +28,7 @@ std::string every_line() {
   std::string pattern = (fs::temp_directory_path() / "muster-launches-XXXXXX").string();
   const fs::path dir = ::mkdtemp(pattern.data());
   const fs::path file = dir / "launches";
-  test::write_dump_file(file, "begin 4200 5\n");  // killed, and found gone by the next one
+  std::ofstream(file) << "begin 4200 5\n";  // killed, and found gone by the next one
   shim::Report(file, {.first_rank = 8, .ranks = 2, .saves = "/data/a b", .logs = {{8, "/log/8"}}})
       .end({});
   shim::Report(file, {.first_rank = 8, .ranks = 2, .saves = "/data/c", .weights_alone = true})
@@ -63,19 +63,23 @@ std::set<std::string> kinds_in(const std::string& text) {
   return kinds;
 }
 
-TEST(FrozenLaunches, AreReadAsTheyWere) {
+const test::DumpFiles kLaunches = {"launches.txt", "launches"};
+
+TEST(FrozenLaunches, AreReadAndWrittenAsTheyWere) {
   const std::string today = every_line();
   std::set<std::string> missing = kinds_in(today);
-  const auto reads = [&missing](const fs::path& dump) {
+  const auto reads = [&missing, &today](const fs::path& dump) {
     SCOPED_TRACE(dump.native());
+    // An older worker reads what the launchers of today write.
+    EXPECT_EQ(test::first_line_lost(test::read_dump(dump / "launches"), today), "");
     EXPECT_EQ(text_of(dump / "launches"), test::read_dump(dump / "launches.txt"));
     for (const std::string& kind : kinds_in(test::read_dump(dump / "launches")))
       missing.erase(kind);
   };
-  for (const fs::path& dump : test::dumps_with("rundir", "launches.txt")) reads(dump);
+  for (const fs::path& dump : test::dumps_with("rundir", kLaunches)) reads(dump);
   if (missing.empty()) return;
   if (test::writes_dumps()) {
-    const fs::path dump = test::next_dump("rundir", "launches.txt");
+    const fs::path dump = test::next_dump("rundir", kLaunches);
     test::write_dump_file(dump / "launches", today);
     test::write_dump_file(dump / "launches.txt", text_of(dump / "launches"));
     reads(dump);

@@ -39,7 +39,6 @@ RunUnderTest::RunUnderTest() : dir(new_directory()), run(dir / "job.1"), boot(*p
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   EXPECT_TRUE(rundir::make_run(run));
   launch.set_version(rundir::kVersion);
-  launch.set_job_id("job");
   launch.set_attempt(1);
   launch.set_boot_id(boot.str());
   launch.set_process_tag("test/" + dir.filename().string() + ".1@here");
@@ -65,7 +64,6 @@ rundir::v1::RankLaunch& RunUnderTest::add(const std::vector<std::string>& argv) 
   const auto number = static_cast<std::uint32_t>(launch.ranks_size());
   auto& rank = *launch.add_ranks();
   rank.set_rank(number);
-  rank.set_local_rank(number);
   for (const auto& argument : argv) rank.add_argv(argument);
   rank.add_env("RANK=" + std::to_string(number));
   rank.add_env("WORLD_SIZE=1000");

@@ -176,14 +176,15 @@ TEST(Exit, TheGroupEndsWithItsLeader) {
   EXPECT_EQ(test.carriers(), 1U) << "rank 1 alone";
 }
 
-void expect_daemons_swept(RunUnderTest& test, std::uint32_t daemons) {
+// `carriers`: the rank, and the daemons that have its process tag.
+void expect_daemons_swept(RunUnderTest& test, std::size_t carriers) {
   ASSERT_TRUE(test.wait_for(Event::kStarted));
   ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
+  EXPECT_EQ(test.carriers(), carriers);
   test.signal(SIGTERM);
   EXPECT_EQ(test.wait_worker(), 0);
   const auto events = test.events();
   ASSERT_EQ(kinds(events).back(), 'W');
-  EXPECT_EQ(events.back().swept().killed(), daemons);
   EXPECT_EQ(test.carriers(), 0U);
 }
 
@@ -198,7 +199,7 @@ TEST(Sweep, DaemonsAreFound) {
   RunUnderTest test;
   test.shell(kTwoDaemons);
   test.start();
-  expect_daemons_swept(test, 2);
+  expect_daemons_swept(test, 3);
 }
 
 TEST(Sweep, DaemonsThatEmptiedTheirEnvironmentAreFoundAsDescendants) {
@@ -221,7 +222,6 @@ TEST(Sweep, AlsoWhenRanksEndByThemselves) {
   test.start();
   EXPECT_EQ(test.wait_worker(), 0);
   EXPECT_EQ(kinds(test.events()), "RSEW");
-  EXPECT_EQ(test.events().back().swept().killed(), 1U);
   EXPECT_EQ(test.carriers(), 0U);
 }
 
@@ -239,7 +239,6 @@ TEST(Sweep, WhatCarriesTheProcessTagButDescendsFromNobodyHere) {
   ASSERT_EQ(::waitpid(*stranger, &status, 0), *stranger);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
   EXPECT_EQ(test.wait_worker(), 0);
-  EXPECT_EQ(test.events().back().swept().killed(), 1U);
 }
 
 TEST(Sweep, OrdinaryUserWithoutCgroup) {
@@ -268,7 +267,6 @@ TEST(Sweep, OrdinaryUserWithoutCgroup) {
   ASSERT_EQ(::waitpid(*worker, &status, 0), *worker);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(kinds(test.events()).back(), 'W');
-  EXPECT_EQ(test.events().back().swept().killed(), 2U);
   EXPECT_EQ(test.carriers(), 0U);
 }
 
@@ -283,7 +281,7 @@ TEST(Sweep, Cgroup) {
   test.start();
   ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
   EXPECT_THAT(test.log(0), testing::HasSubstr(group.filename().string()));
-  expect_daemons_swept(test, 2);
+  expect_daemons_swept(test, 3);
   EXPECT_FALSE(fs::exists(group));
   EXPECT_FALSE(fs::exists(test.run.worker_log()));
 }
@@ -293,7 +291,7 @@ TEST(Sweep, AMissingCgroupIsReportedAndDoneWithout) {
   test.launch.set_cgroup("/no/such/cgroup");
   test.shell(kTwoDaemons);
   test.start();
-  expect_daemons_swept(test, 2);
+  expect_daemons_swept(test, 3);
   EXPECT_TRUE(fs::exists(test.run.worker_log()));
 }
 
