@@ -105,7 +105,7 @@ Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex lo
   if (!well_formed(to_lineage(hello.lineage()))) {
     return refuse(ErrorCode::InvalidArgument,
                   who +
-                      ": its Hello names a lineage of the journal that none has; its state "
+                      ": its Hello names a malformed lineage of the journal; its state "
                       "directory is damaged: give the agent a new, empty one");
   }
   if (hello.present_size() > kPresentMost) {

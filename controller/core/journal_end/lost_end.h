@@ -15,7 +15,7 @@
 // In the lost time, a node may have been ordered to forget a run, and does not have it any more.
 // This looks like a state directory that was put back from an older copy. So the node is ordered to
 // stop the run: it searches for processes of it, and reports that it is swept. If the ledger waits
-// only for the run's logs, they had been collected (NodeSeen::forgotten).
+// only for the run's logs, none will come (NodeSeen::forgotten).
 //
 // A node may have registered, or have come back from the dead, in the lost time. So after a loss
 // nothing of the ledger's jobs is placed before Limits::hear_after_loss, in which every agent tries
@@ -48,8 +48,8 @@ namespace muster::core {
 
 // No journal gives a higher number, so a higher one is not believed.
 inline constexpr std::uint32_t kAttemptReportedMax = 1'000'000'000;
-// More than the attempts of any job. So many lost rows, or an unknown number of them, skip more
-// than this.
+// More than the attempts of any job. So many lost rows, or an unknown number of them, skip at
+// least this.
 inline constexpr std::uint64_t kAttemptsUnknown = 1'000'000;
 
 // An accepted loss that no JournalEndLost records yet.
