@@ -191,9 +191,10 @@ int run(const Config& config) {
             .shortage = [&] { return (*journal)->shortage(); }};
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
-  collected.start(shell.started_ledger());
   hub.set_start(*started);
   shell.set_listener(&hub);
+  shell.strand().assert_idle();
+  collected.start(shell.started_ledger());  // from here on the strand has work
   shell.open();
   RoomWatch room(work, {.shortage = edge.shortage,
                         .give_room =

@@ -1,6 +1,7 @@
 #include "controller/room_watch.h"
 
 #include <future>
+#include <utility>
 
 #include "common/base/assert.h"
 #include "common/log/log.h"
@@ -15,14 +16,13 @@ RoomWatch::RoomWatch(async::Loop& work, RoomWatchHooks hooks, Duration apart)
   work_.post("room", [this] { check(); });
 }
 
-RoomWatch::~RoomWatch() {
-  MUSTER_ASSERT(timer_ == nullptr, "a room watch was destroyed before stop()");
-}
+RoomWatch::~RoomWatch() { MUSTER_ASSERT(stopped_, "a room watch was destroyed before stop()"); }
 
 void RoomWatch::stop() {
-  if (timer_ == nullptr) return;
+  if (std::exchange(stopped_, true)) return;
   std::promise<void> stopped;
   work_.post("room", [&] {
+    work_.assert_on();
     timer_.reset();
     stopped.set_value();
   });
@@ -30,6 +30,7 @@ void RoomWatch::stop() {
 }
 
 void RoomWatch::check() {
+  work_.assert_on();
   if (timer_ == nullptr) return;
   const std::string why = hooks_.shortage();
   if (!why.empty() && !short_) log::warn(why + "; new jobs are refused until there is room");

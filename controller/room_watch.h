@@ -35,8 +35,9 @@ class RoomWatch {
   async::Loop& work_;
   const RoomWatchHooks hooks_;
   const Duration apart_;
-  bool short_ = false;  // used on the loop only, like the timer
-  std::unique_ptr<async::Timer> timer_;
+  bool short_ MUSTER_GUARDED_BY(work_) = false;
+  std::unique_ptr<async::Timer> timer_ MUSTER_GUARDED_BY(work_);
+  bool stopped_ = false;  // used by the thread that stops it
 };
 
 }  // namespace muster::controller

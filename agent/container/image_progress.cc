@@ -121,44 +121,44 @@ std::uint64_t position_of(pid_t pid, const std::string& descriptor) {
 }  // namespace
 
 void ImageNews::tell(std::string text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   text_ = std::move(text);
   other_.reset();
 }
 
 void ImageNews::follow(std::shared_ptr<const ImageNews> other) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   other_ = std::move(other);
 }
 
 std::string ImageNews::text() const {
   std::shared_ptr<const ImageNews> other;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!other_) return text_;
     other = other_;
   }
-  const std::lock_guard lock(other->mutex_);
+  const MutexLock lock(other->mutex_);
   return other->text_.empty() ? "fetched by another start"
                               : other->text_ + ", fetched by another start";
 }
 
 ImageTurns::Turn::~Turn() {
-  const std::lock_guard lock(turns_.mutex_);
+  const MutexLock lock(turns_.mutex_);
   turns_.under_way_.erase(image_);
   turns_.free_.notify_all();
 }
 
 std::unique_ptr<ImageTurns::Turn> ImageTurns::take(const std::string& image, BootTime until,
                                                    const std::shared_ptr<ImageNews>& news) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   bool waited = false;
   for (auto at = under_way_.find(image); at != under_way_.end(); at = under_way_.find(image)) {
     waited = true;
     news->follow(at->second);
     const Duration left = until - system_clock().now().boot;
     if (left <= Duration::zero()) return nullptr;
-    free_.wait_for(lock, left);
+    free_.wait_for(mutex_, left);
   }
   news->tell("");
   under_way_.emplace(image, news);

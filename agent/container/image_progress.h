@@ -20,15 +20,14 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "common/base/mutex.h"
 #include "common/base/time.h"
 
 namespace muster::agent {
@@ -43,9 +42,9 @@ class ImageNews {
   [[nodiscard]] std::string text() const;  // empty: nothing is known
 
  private:
-  mutable std::mutex mutex_;
-  std::string text_;
-  std::shared_ptr<const ImageNews> other_;
+  mutable Mutex mutex_;
+  std::string text_ MUSTER_GUARDED_BY(mutex_);
+  std::shared_ptr<const ImageNews> other_ MUSTER_GUARDED_BY(mutex_);
 };
 
 // One start at a time fetches an image to this node. The others wait, and then find it there.
@@ -71,9 +70,9 @@ class ImageTurns {
                              const std::shared_ptr<ImageNews>& news);
 
  private:
-  std::mutex mutex_;
-  std::condition_variable free_;
-  std::map<std::string, std::shared_ptr<ImageNews>> under_way_;
+  Mutex mutex_;
+  CondVar free_;
+  std::map<std::string, std::shared_ptr<ImageNews>> under_way_ MUSTER_GUARDED_BY(mutex_);
 };
 
 // Progress of one call of the tool. Used on one thread.

@@ -16,17 +16,17 @@ namespace muster::agent {
 class FileStreams::Call {
  public:
   Call(FileStreams& streams, grpc::ClientContext& context) : streams_(streams), context_(context) {
-    const std::lock_guard lock(streams_.mutex_);
+    const MutexLock lock(streams_.mutex_);
     streams_.calls_.insert(&context_);
     if (streams_.stopped_) context_.TryCancel();
   }
   ~Call() {
-    const std::lock_guard lock(streams_.mutex_);
+    const MutexLock lock(streams_.mutex_);
     streams_.calls_.erase(&context_);
     streams_.all_gone_.notify_all();
   }
   [[nodiscard]] bool stopped() const {
-    const std::lock_guard lock(streams_.mutex_);
+    const MutexLock lock(streams_.mutex_);
     return streams_.stopped_;
   }
   Call(const Call&) = delete;
@@ -119,7 +119,7 @@ Result<void> FileStreams::fetch(const v1::NodeLaunch& order, int number, const U
 
 void FileStreams::send(v1::FilesWanted wanted) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopped_ || threads_ >= options_.sends_most) {
       log::warn(
           "files were asked for by another node, and none are sent: too many transfers are under "
@@ -130,7 +130,7 @@ void FileStreams::send(v1::FilesWanted wanted) {
     ++threads_;
   }
   const auto over = [this] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --threads_;
     all_gone_.notify_all();
   };
@@ -193,11 +193,12 @@ void FileStreams::send_now(const v1::FilesWanted& wanted) {
 }
 
 void FileStreams::stop() {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   stopped_ = true;
   for (grpc::ClientContext* context : calls_) context->TryCancel();
-  all_gone_.wait_for(lock, std::chrono::seconds(10),
-                     [this] { return calls_.empty() && threads_ == 0; });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while ((!calls_.empty() || threads_ > 0) && all_gone_.wait_until(mutex_, until)) {
+  }
 }
 
 }  // namespace muster::agent

@@ -11,15 +11,14 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 
 #include "agent/launch/launch_record.h"
 #include "common/base/error.h"
+#include "common/base/mutex.h"
 #include "common/base/time.h"
 #include "common/rpc/channel.h"
 #include "muster/v1/agent_service.grpc.pb.h"
@@ -52,11 +51,12 @@ class FileStreams {
   void send_now(const v1::FilesWanted& wanted);
 
   const Options options_;
-  std::mutex mutex_;
-  std::condition_variable all_gone_;
-  std::set<grpc::ClientContext*> calls_;  // in progress, each on its own thread
-  std::size_t threads_ = 0;
-  bool stopped_ = false;
+  Mutex mutex_;
+  CondVar all_gone_;
+  // in progress, each on its own thread
+  std::set<grpc::ClientContext*> calls_ MUSTER_GUARDED_BY(mutex_);
+  std::size_t threads_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster::agent

@@ -1,14 +1,13 @@
 #include "agent/link/log_push.h"
 
 #include <algorithm>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <random>
 #include <set>
 #include <thread>
 
 #include "agent/link/sendable.h"
+#include "common/base/mutex.h"
 #include "common/proto/proto_time.h"
 #include "common/rpc/backoff.h"
 #include "muster/v1/agent_service.grpc.pb.h"
@@ -76,13 +75,15 @@ class StreamPush final : public LogPush {
   const LogPushHooks hooks_;
   LogSource& source_;
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false, broken_ = false, woken_ = false, answered_ = false;
-  std::map<LogName, Log> logs_;  // of this stream
-  std::uint64_t unacked_ = 0;    // over all of logs_
-  std::string refused_;          // not empty: what of this stream's answers was refused
-  grpc::ClientContext* context_ = nullptr;
+  Mutex mutex_;
+  CondVar wake_;
+  bool stopping_ MUSTER_GUARDED_BY(mutex_) = false, broken_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool woken_ MUSTER_GUARDED_BY(mutex_) = false, answered_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::map<LogName, Log> logs_ MUSTER_GUARDED_BY(mutex_);  // of this stream
+  std::uint64_t unacked_ MUSTER_GUARDED_BY(mutex_) = 0;    // over all of logs_
+  // Not empty: what of this stream's answers was refused.
+  std::string refused_ MUSTER_GUARDED_BY(mutex_);
+  grpc::ClientContext* context_ MUSTER_GUARDED_BY(mutex_) = nullptr;
   bool troubled_ = false;  // of the pumping thread
   std::thread thread_;
 };
@@ -90,7 +91,7 @@ class StreamPush final : public LogPush {
 void StreamPush::stop() {
   source_.on_bytes({});
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     if (context_) context_->TryCancel();
   }
@@ -100,7 +101,7 @@ void StreamPush::stop() {
 
 void StreamPush::wake() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     woken_ = true;
   }
   wake_.notify_one();
@@ -115,9 +116,11 @@ void StreamPush::work() {
   for (;;) {
     const auto worked = serve();
     if (!worked || *worked) backoff.reset();
-    std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, worked ? backoff.next() : kAskAgain, [&] { return stopping_; }))
-      return;
+    const MutexLock lock(mutex_);
+    const auto until = std::chrono::steady_clock::now() + (worked ? backoff.next() : kAskAgain);
+    while (!stopping_ && wake_.wait_until(mutex_, until)) {
+    }
+    if (stopping_) return;
   }
 }
 
@@ -129,7 +132,7 @@ std::optional<bool> StreamPush::serve() {
   grpc::ClientContext context;
   if (hooks_.prepare) hooks_.prepare(context);
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return false;
     context_ = &context;
     logs_.clear();
@@ -150,7 +153,7 @@ std::optional<bool> StreamPush::serve() {
   context.TryCancel();
   listener.join();
   const grpc::Status status = stream->Finish();
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   context_ = nullptr;
   const bool worked = answered_ && refused_.empty();
   if (!stopping_ && !worked) {
@@ -166,7 +169,7 @@ void StreamPush::listen(Stream& stream) {
   while (stream.Read(&response)) {
     for (const v1::LogHave& have : response.have()) {
       if (!have.has_rank() && have.node_log().empty()) {
-        const std::scoped_lock lock(mutex_);
+        const MutexLock lock(mutex_);
         refused_ = "its LogHave has neither a rank nor a node_log";
         context_->TryCancel();
         continue;
@@ -178,7 +181,7 @@ void StreamPush::listen(Stream& stream) {
         source_.controller_has(name, have.offset(), have.synced(), have.complete());
       bool completed = false;
       {
-        const std::scoped_lock lock(mutex_);
+        const MutexLock lock(mutex_);
         answered_ = true;
         const auto found = logs_.find(name);
         if (found == logs_.end()) continue;
@@ -198,7 +201,7 @@ void StreamPush::listen(Stream& stream) {
     wake();
   }
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     broken_ = true;
   }
   wake_.notify_one();
@@ -206,8 +209,8 @@ void StreamPush::listen(Stream& stream) {
 
 bool StreamPush::pump(Stream& stream) {
   {
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return stopping_ || broken_ || woken_; });
+    const MutexLock lock(mutex_);
+    while (!stopping_ && !broken_ && !woken_) wake_.wait(mutex_);
     if (stopping_ || broken_) return false;
     woken_ = false;
   }
@@ -218,7 +221,7 @@ bool StreamPush::pump(Stream& stream) {
     for (const LogStatus& status : logs) {
       Log* log = nullptr;
       {
-        const std::scoped_lock lock(mutex_);
+        const MutexLock lock(mutex_);
         if (stopping_ || broken_) return false;
         const auto [at, made] = logs_.try_emplace(status.name);
         log = &at->second;  // only this thread adds and removes logs
@@ -253,7 +256,7 @@ bool StreamPush::pump(Stream& stream) {
 // A log that the controller does not want is not waited for.
 std::set<RunKey> StreamPush::waiting_for_auxiliaries(const std::vector<LogStatus>& logs) {
   std::set<RunKey> waiting;
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const LogStatus& status : logs) {
     if (status.name.auxiliary.empty()) continue;
     const auto found = logs_.find(status.name);
@@ -266,11 +269,11 @@ std::set<RunKey> StreamPush::waiting_for_auxiliaries(const std::vector<LogStatus
 // A stream lives for months, a log only as long as its job. So logs that the source has finished
 // are removed.
 void StreamPush::drop_all_but(const std::vector<LogStatus>& logs) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (logs_.size() == logs.size()) return;
   std::set<LogName> named;
   for (const LogStatus& status : logs) named.insert(status.name);
-  std::erase_if(logs_, [&](const auto& one) {
+  std::erase_if(logs_, [&](const auto& one) MUSTER_REQUIRES(mutex_) {
     const auto& [name, log] = one;
     if (named.contains(name)) return false;
     unacked_ -= std::min(unacked_, log.sent - log.have);
@@ -311,14 +314,14 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
     chunk.set_data(std::move(piece->data));
     {
       // Before the write, because the answer to the write must find it.
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       unacked_ += next - log.sent;
       log.sent = next;
     }
     if (!write(stream, request)) return std::nullopt;
     troubled_ = false;
     if (!final) {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       return unacked_ < options_.window;
     }
   }
@@ -326,7 +329,7 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
   name_it(status.name, *request.mutable_end());
   request.mutable_end()->set_size(log.sent);
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     log.state = Log::State::Ended;
   }
   if (!write(stream, request)) return std::nullopt;

@@ -5,19 +5,19 @@
 namespace muster::agent::probe {
 
 void OwnProcesses::set(std::set<pid_t> pids, std::set<std::uint32_t> devices) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   pids_ = std::move(pids);
   devices_ = std::move(devices);
   since_probe_.insert(devices_.begin(), devices_.end());
 }
 
 void OwnProcesses::begin_probe() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   since_probe_ = devices_;
 }
 
 bool OwnProcesses::on_device(std::uint32_t id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return since_probe_.contains(id);
 }
 
@@ -25,7 +25,7 @@ bool OwnProcesses::holds(pid_t pid) const {
   constexpr int kGenerationsMax = 64;
   std::set<pid_t> pids;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     pids = pids_;
   }
   // A worker adopts its ranks' orphans, so the parents of any of them lead to the worker.

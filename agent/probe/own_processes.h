@@ -8,8 +8,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <mutex>
 #include <set>
+
+#include "common/base/mutex.h"
 
 namespace muster::agent::probe {
 
@@ -28,9 +29,10 @@ class OwnProcesses {
   [[nodiscard]] bool on_device(std::uint32_t id) const;
 
  private:
-  mutable std::mutex mutex_;
-  std::set<pid_t> pids_;
-  std::set<std::uint32_t> devices_, since_probe_;
+  mutable Mutex mutex_;
+  std::set<pid_t> pids_ MUSTER_GUARDED_BY(mutex_);
+  std::set<std::uint32_t> devices_ MUSTER_GUARDED_BY(mutex_);
+  std::set<std::uint32_t> since_probe_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::agent::probe

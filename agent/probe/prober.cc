@@ -4,11 +4,10 @@
 #include <sys/eventfd.h>
 
 #include <cerrno>
-#include <condition_variable>
-#include <mutex>
 #include <system_error>
 #include <thread>
 
+#include "common/base/mutex.h"
 #include "common/io/unique_fd.h"
 
 namespace muster::agent::probe {
@@ -27,31 +26,33 @@ struct Prober::Shared {
   process::ToolRunner tools;
   std::thread thread;
 
-  std::mutex mutex;  // locked while on_probed runs, so that stop() waits for it
-  std::condition_variable changed;
-  bool stopped = false;
-  bool ended = false;
+  Mutex mutex;  // locked while on_probed runs, so that stop() waits for it
+  CondVar changed;
+  bool stopped MUSTER_GUARDED_BY(mutex) = false;
+  bool ended MUSTER_GUARDED_BY(mutex) = false;
 
   void run() {
     ::pthread_setname_np(::pthread_self(), "agent-probe");
     for (bool first = true;; first = false) {
       if (!first && !wait()) break;
       Probed probed = probe_devices(tools, options);
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (stopped) break;
       on_probed(std::move(probed));
     }
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     ended = true;
     changed.notify_all();
   }
   // Returns false if no other probe follows.
   bool wait() {
-    std::unique_lock lock(mutex);
+    const MutexLock lock(mutex);
     if (interval <= Duration::zero()) {
-      changed.wait(lock, [this] { return stopped; });
+      while (!stopped) changed.wait(mutex);
     } else {
-      changed.wait_for(lock, interval, [this] { return stopped; });
+      const auto until = std::chrono::steady_clock::now() + interval;
+      while (!stopped && changed.wait_until(mutex, until)) {
+      }
     }
     return !stopped;
   }
@@ -80,11 +81,14 @@ void Prober::stop() {
   if (!shared_->thread.joinable()) return;
   bool ended = false;
   {
-    std::unique_lock lock(shared_->mutex);
+    const MutexLock lock(shared_->mutex);
     shared_->stopped = true;
     (void)::eventfd_write(shared_->cancel.get(), 1);
     shared_->changed.notify_all();
-    ended = shared_->changed.wait_for(lock, kStopBound, [this] { return shared_->ended; });
+    const auto until = std::chrono::steady_clock::now() + kStopBound;
+    while (!shared_->ended && shared_->changed.wait_until(shared_->mutex, until)) {
+    }
+    ended = shared_->ended;
   }
   if (ended) {
     shared_->thread.join();

@@ -5,13 +5,12 @@
 // close() refuses new entries. wait() blocks until the last entry has left.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/mutex.h"
 
 namespace muster::async {
 
@@ -24,34 +23,34 @@ class Gate {
 
   // Returns false when the gate is closed; then the caller does not begin.
   [[nodiscard]] bool enter() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return false;
     ++inside_;
     return true;
   }
   void leave() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     MUSTER_ASSERT(inside_ > 0, "left a gate that nobody entered");
     if (--inside_ == 0) empty_.notify_all();
   }
   void close() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
   }
   void wait() {
-    std::unique_lock lock(mutex_);
-    empty_.wait(lock, [this] { return inside_ == 0; });
+    const MutexLock lock(mutex_);
+    while (inside_ != 0) empty_.wait(mutex_);
   }
   [[nodiscard]] std::uint64_t inside() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return inside_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable empty_;
-  std::uint64_t inside_ = 0;
-  bool closed_ = false;
+  mutable Mutex mutex_;
+  CondVar empty_;
+  std::uint64_t inside_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster::async

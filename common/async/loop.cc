@@ -15,12 +15,12 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "common/base/assert.h"
+#include "common/base/mutex.h"
 
 namespace muster::async {
 namespace asio = boost::asio;
@@ -34,7 +34,7 @@ struct Loop::Impl {
     const Steady::time_point begin = Steady::now();
     task();
     const Steady::time_point end = Steady::now();
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     PostStats& stat = stats[task_name];
     ++stat.count;
     stat.queued += begin - posted;
@@ -46,12 +46,13 @@ struct Loop::Impl {
   std::string name;
   asio::io_context context{1};
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
+  std::atomic<bool> posted = false;  // a task, at least once
   std::atomic<bool> stopping = false;
   std::thread thread;
-  std::mutex mutex;  // guards stats
+  Mutex mutex;
   // The key is the literal's address. One name in two files makes two rows; Loop::stats adds them
   // up.
-  std::map<const char*, PostStats> stats;
+  std::map<const char*, PostStats> stats MUSTER_GUARDED_BY(mutex);
 };
 
 Loop::Loop(std::string name) : impl_(std::make_unique<Impl>(std::move(name))) {
@@ -65,6 +66,8 @@ Loop::~Loop() { MUSTER_ASSERT(!impl_->thread.joinable(), "a loop was destroyed b
 
 void Loop::post(const char* name, Task task) {
   if (impl_->stopping.load(std::memory_order_acquire)) return;
+  if (!impl_->posted.load(std::memory_order_relaxed))
+    impl_->posted.store(true, std::memory_order_relaxed);
   asio::post(impl_->context,
              [impl = impl_.get(), name, posted = Steady::now(), task = std::move(task)]() mutable {
                impl->run(name, posted, std::move(task));
@@ -72,6 +75,15 @@ void Loop::post(const char* name, Task task) {
 }
 
 bool Loop::on_this() const { return impl_->thread.get_id() == std::this_thread::get_id(); }
+
+void Loop::assert_on() const {
+  MUSTER_ASSERT(on_this(), "what belongs to a loop was used elsewhere");
+}
+
+void Loop::assert_idle() const {
+  MUSTER_ASSERT(!impl_->posted.load(std::memory_order_relaxed) || !impl_->thread.joinable(),
+                "what belongs to a loop was used elsewhere while the loop ran");
+}
 
 void Loop::stop() {
   if (!impl_->thread.joinable()) return;
@@ -90,7 +102,7 @@ void Loop::stop() {
 std::vector<PostStats> Loop::stats() const {
   std::map<std::string, PostStats> by_name;
   {
-    const std::lock_guard lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     for (const auto& [name, stat] : impl_->stats) {
       PostStats& sum = by_name[name];
       sum.name = name;

@@ -5,6 +5,10 @@
 // State that only one loop touches needs no lock. Every post has a name. The loop counts posts,
 // queue time and run time for each name; these numbers are the first page of debugging.
 //
+// A loop is a capability of clang's thread-safety analysis (common/base/mutex.h), as a mutex is. A
+// field that belongs to one loop says MUSTER_GUARDED_BY(loop_), and what uses it begins with
+// loop_.assert_on(): clang checks that the call is there, and the call checks the thread.
+//
 // Lifetime of a Loop:
 // - stop() runs what was posted before it, then joins the thread.
 // - The loop drops posts after stop() and destroys their captures.
@@ -21,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "common/base/time.h"
 
 namespace muster::async {
@@ -34,7 +39,7 @@ struct PostStats {
   Duration ran{}, ran_max{};
 };
 
-class Loop {
+class MUSTER_CAPABILITY("loop") Loop {
  public:
   explicit Loop(std::string name);  // at most 15 characters: the thread gets this name
   ~Loop();
@@ -43,7 +48,14 @@ class Loop {
 
   // May be called on any thread. `name` must be a literal, because the loop keeps the pointer.
   void post(const char* name, Task task);
+  // False as well on the thread that has stopped the loop.
   [[nodiscard]] bool on_this() const;
+  // Stops the process unless it runs on this loop.
+  void assert_on() const MUSTER_ASSERT_CAPABILITY(this);
+  // For whoever made the loop, before it begins and after stop(). Stops the process unless nothing
+  // was posted yet, or the loop has stopped: then no other thread uses what belongs to it. Timers
+  // and other waits are not counted.
+  void assert_idle() const MUSTER_ASSERT_CAPABILITY(this);
   void stop();
   [[nodiscard]] std::vector<PostStats> stats() const;
 

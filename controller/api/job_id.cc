@@ -7,7 +7,7 @@ namespace muster::controller {
 
 JobId JobIdSource::next(WallTime now) {
   constexpr char kDigits[] = "0123456789abcdefghjkmnpqrstvwxyz";
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto ms = static_cast<std::uint64_t>(std::max<std::int64_t>(
       0, std::chrono::floor<std::chrono::milliseconds>(now.time_since_epoch()).count()));
   const std::uint64_t fresh = (ms << 20) | (random_() & 0xf'ffff);

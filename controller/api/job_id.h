@@ -6,10 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <random>
 
 #include "common/base/ids.h"
+#include "common/base/mutex.h"
 #include "common/base/time.h"
 
 namespace muster::controller {
@@ -20,10 +20,10 @@ class JobIdSource {
   JobId next(WallTime now);
 
  private:
-  std::mutex mutex_;
-  std::mt19937_64 random_;
+  Mutex mutex_;
+  std::mt19937_64 random_ MUSTER_GUARDED_BY(mutex_);
   // 45 bits of time and 20 random bits: 65. The top bit of time is not used before the year 2527.
-  std::uint64_t last_ = 0;
+  std::uint64_t last_ MUSTER_GUARDED_BY(mutex_) = 0;
 };
 
 inline constexpr std::size_t kJobIdLength = 13;

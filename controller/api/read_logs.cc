@@ -16,7 +16,7 @@ LogFollowers::LogFollowers(Edge& edge) : edge_(edge) {
 
 void LogFollowers::changed(const logs::LogKey& key) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!followed_.contains(key.job)) return;
     const bool on_its_way = !changed_.empty();
     changed_.insert(key);
@@ -26,9 +26,10 @@ void LogFollowers::changed(const logs::LogKey& key) {
 }
 
 void LogFollowers::wake() {
+  edge_.work.assert_on();
   std::set<logs::LogKey> keys;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     keys.swap(changed_);
   }
   for (const logs::LogKey& key : keys) {
@@ -40,13 +41,21 @@ void LogFollowers::wake() {
   }
 }
 
+void LogFollowers::add(const JobId& job, LogStream* stream) {
+  edge_.work.assert_on();
+  streams_.emplace(job, stream);
+  const MutexLock lock(mutex_);
+  ++followed_[job];
+}
+
 void LogFollowers::remove(const JobId& job, const LogStream* stream) {
+  edge_.work.assert_on();
   for (auto [at, end] = streams_.equal_range(job); at != end; ++at) {
     if (at->second != stream) continue;
     streams_.erase(at);
     break;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto followed = followed_.find(job);
   if (followed != followed_.end() && --followed->second == 0) followed_.erase(followed);
 }
@@ -112,6 +121,7 @@ void LogStream::on_presence(const core::Presence& presence) {
     if (seen.connection.value != 0) connected.insert(name);
   }
   post("logs-presence", [connected = std::move(connected)](LogStream& self) {
+    self.edge_.work.assert_on();
     for (auto& [log, cursor] : self.cursors_) cursor.part.there = connected.contains(cursor.node);
     for (auto& [part, seen] : self.parts_) seen.there = connected.contains(part.second);
     self.pump();
@@ -188,6 +198,7 @@ void LogStream::add(const logs::LogKey& log, const NodeName& node, const PartSee
 }
 
 void LogStream::sources(LogSources sources) {
+  edge_.work.assert_on();
   if (finished_) return;
   job_ = sources.job;
   if (!opened_ && !sources.attempts.empty()) first_attempt_ = sources.attempts.rbegin()->first;
@@ -201,10 +212,6 @@ void LogStream::sources(LogSources sources) {
   const bool opening = !std::exchange(opened_, true);
   if (opening && request_.follow()) {
     registered_ = true;
-    {
-      const std::lock_guard lock(followers_.mutex_);
-      ++followers_.followed_[job_];
-    }
     followers_.add(job_, this);
   }
   final_ = final_ || sources.final;
@@ -235,6 +242,7 @@ void LogStream::sources(LogSources sources) {
 }
 
 void LogStream::on_log(const logs::LogKey& log) {
+  edge_.work.assert_on();
   if (!log.auxiliary.empty() && opened_ && wanted(log.attempt)) add_auxiliary(log, false);
   if (!cursors_.contains(log)) return;
   ready_.insert(log);
@@ -242,6 +250,7 @@ void LogStream::on_log(const logs::LogKey& log) {
 }
 
 void LogStream::pump() {
+  edge_.work.assert_on();
   if (writing_ || finished_ || !opened_) return;
   while (!ready_.empty()) {
     // The oldest attempt first; within it, the logs take turns.
@@ -313,6 +322,7 @@ bool LogStream::write_some(const logs::LogKey& log, Cursor& cursor) {
 }
 
 void LogStream::finish(grpc::Status status) {
+  edge_.work.assert_on();
   if (finished_) return;
   finished_ = true;
   Finish(std::move(status));
@@ -322,6 +332,7 @@ void LogStream::finish(grpc::Status status) {
 
 void LogStream::OnWriteDone(bool ok) {
   post("logs-written", [ok](LogStream& self) {
+    self.edge_.work.assert_on();
     self.writing_ = false;
     if (!ok) self.finish(grpc::Status::CANCELLED);
     self.pump();
@@ -335,6 +346,7 @@ void LogStream::OnCancel() {
 
 void LogStream::OnDone() {
   post("logs-done", [](LogStream& self) {
+    self.edge_.work.assert_on();
     if (self.registered_) self.followers_.remove(self.job_, &self);
     self.edge_.shell.remove_watcher(&self);
     const auto last = std::move(self.self_);

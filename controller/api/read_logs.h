@@ -16,7 +16,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +23,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "controller/api/edge.h"
 #include "controller/api/job_ref.h"
 #include "controller/api/log_sources.h"
@@ -38,8 +38,8 @@ class LogStream;
 class LogFollowers {
  public:
   explicit LogFollowers(Edge& edge);
-  // The work loop only.
-  void add(const JobId& job, LogStream* stream) { streams_.emplace(job, stream); }
+  // On the work loop.
+  void add(const JobId& job, LogStream* stream);
   void remove(const JobId& job, const LogStream* stream);
 
  private:
@@ -47,12 +47,11 @@ class LogFollowers {
   void wake();                            // on the work loop
 
   Edge& edge_;
-  std::mutex mutex_;  // guards changed_, followed_
-  std::set<logs::LogKey> changed_;
-  std::unordered_map<JobId, std::size_t> followed_;  // so that logs nobody follows cost nothing
-  std::unordered_multimap<JobId, LogStream*> streams_;
-
-  friend class LogStream;
+  Mutex mutex_;
+  std::set<logs::LogKey> changed_ MUSTER_GUARDED_BY(mutex_);
+  // So that logs nobody follows cost nothing.
+  std::unordered_map<JobId, std::size_t> followed_ MUSTER_GUARDED_BY(mutex_);
+  std::unordered_multimap<JobId, LogStream*> streams_ MUSTER_GUARDED_BY(edge_.work);
 };
 
 class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
@@ -93,15 +92,18 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
   void sources(LogSources sources);  // on the work loop, as everything below
   void pump();
   // True: finished, because the job does not have what was requested.
-  bool refuse_missing(const LogSources& sources);
+  bool refuse_missing(const LogSources& sources) MUSTER_REQUIRES(edge_.work);
   // The same for logs other than the ranks'. Those that exist get cursors.
-  bool find_auxiliaries(const LogSources& sources);
-  void add_auxiliary(const logs::LogKey& log, bool was_there);
-  void add(const logs::LogKey& log, const NodeName& node, const PartSeen& part, bool was_there);
-  bool begin_at(const logs::LogKey& log, Cursor& cursor);
-  bool write_some(const logs::LogKey& log, Cursor& cursor);  // false: nothing there now
-  [[nodiscard]] bool wanted(AttemptNo attempt) const;
-  [[nodiscard]] std::vector<AttemptNo> chosen(const LogSources& sources) const;
+  bool find_auxiliaries(const LogSources& sources) MUSTER_REQUIRES(edge_.work);
+  void add_auxiliary(const logs::LogKey& log, bool was_there) MUSTER_REQUIRES(edge_.work);
+  void add(const logs::LogKey& log, const NodeName& node, const PartSeen& part, bool was_there)
+      MUSTER_REQUIRES(edge_.work);
+  bool begin_at(const logs::LogKey& log, Cursor& cursor) MUSTER_REQUIRES(edge_.work);
+  // False: nothing there now.
+  bool write_some(const logs::LogKey& log, Cursor& cursor) MUSTER_REQUIRES(edge_.work);
+  [[nodiscard]] bool wanted(AttemptNo attempt) const MUSTER_REQUIRES(edge_.work);
+  [[nodiscard]] std::vector<AttemptNo> chosen(const LogSources& sources) const
+      MUSTER_REQUIRES(edge_.work);
   [[nodiscard]] bool wanted(const NodeName& node) const {
     return request_.node().empty() || request_.node() == node.str();
   }
@@ -112,23 +114,26 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
   Edge& edge_;
   LogFollowers& followers_;
   v1::ReadLogsRequest request_;  // constant once the job has a chosen attempt
-  LogChoice choice_{request_};
   std::shared_ptr<LogStream> self_;
   std::atomic<bool> cancelled_ = false;
 
-  // Used on the work loop only.
-  JobId job_;
-  bool ranks_found_ = false;  // the ranks inside scripts
-  bool opened_ = false, registered_ = false, checked_ = false, final_ = false, writing_ = false,
-       finished_ = false;
-  AttemptNo first_attempt_;  // without a chosen attempt: the current one when the stream began
-  std::map<logs::LogKey, Cursor> cursors_;
+  LogChoice choice_ MUSTER_GUARDED_BY(edge_.work){request_};
+  JobId job_ MUSTER_GUARDED_BY(edge_.work);
+  bool ranks_found_ MUSTER_GUARDED_BY(edge_.work) = false;  // the ranks inside scripts
+  bool opened_ MUSTER_GUARDED_BY(edge_.work) = false, registered_
+                                                      MUSTER_GUARDED_BY(edge_.work) = false;
+  bool checked_ MUSTER_GUARDED_BY(edge_.work) = false, final_ MUSTER_GUARDED_BY(edge_.work) = false;
+  bool writing_ MUSTER_GUARDED_BY(edge_.work) = false, finished_
+                                                       MUSTER_GUARDED_BY(edge_.work) = false;
+  // Without a chosen attempt: the current one when the stream began.
+  AttemptNo first_attempt_ MUSTER_GUARDED_BY(edge_.work);
+  std::map<logs::LogKey, Cursor> cursors_ MUSTER_GUARDED_BY(edge_.work);
   // Parts that may have logs other than the ranks'. Kept only if such logs are requested.
-  std::map<std::pair<AttemptNo, NodeName>, PartSeen> parts_;
-  std::set<logs::LogKey> ready_;  // may have bytes to read
+  std::map<std::pair<AttemptNo, NodeName>, PartSeen> parts_ MUSTER_GUARDED_BY(edge_.work);
+  std::set<logs::LogKey> ready_ MUSTER_GUARDED_BY(edge_.work);  // may have bytes to read
   // The log that was written last: the next log of the same attempt comes first.
-  logs::LogKey last_{};
-  v1::ReadLogsResponse outgoing_;
+  logs::LogKey last_ MUSTER_GUARDED_BY(edge_.work){};
+  v1::ReadLogsResponse outgoing_ MUSTER_GUARDED_BY(edge_.work);
 };
 
 }  // namespace muster::controller

@@ -7,11 +7,13 @@ namespace muster::controller {
 
 void SamplePacer::wake_later(std::shared_ptr<WatchStream> stream) {
   work_.post("sample-later", [this, stream = std::move(stream)]() mutable {
+    work_.assert_on();
     if (timer_ == nullptr) return;
     waiting_.push_back(std::move(stream));
     if (armed_) return;
     armed_ = true;
     timer_->arm(WatchStream::kSampleInterval, [this] {
+      work_.assert_on();
       armed_ = false;
       for (const auto& waiting : std::exchange(waiting_, {})) waiting->wake();
     });
@@ -20,6 +22,7 @@ void SamplePacer::wake_later(std::shared_ptr<WatchStream> stream) {
 
 void SamplePacer::stop() {
   work_.post("sample-stop", [this] {
+    work_.assert_on();
     waiting_.clear();
     timer_.reset();
   });
@@ -44,7 +47,7 @@ void WatchStream::open(const View& view) {
     {
       // If the call is cancelled already, nobody would remove the watcher. If it is cancelled
       // later, OnDone's removal comes after this on the strand.
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (finished_) return;
     }
     if (!edge_.shell.add_watcher(shared_from_this(), job))
@@ -61,7 +64,7 @@ void WatchStream::open(const View& view) {
       return;
     }
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       queue(*history);
       history_ = queue_.size();
       write_next();
@@ -74,7 +77,7 @@ void WatchStream::open(const View& view) {
   if (!ref->archived) {
     const bool over = core::is_final(view.ledger.jobs.at(ref->id).phase);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       queue(view.history.of_job(ref->id, from));
       history_ = queue_.size();
       // The job's last event may be before from_index.
@@ -90,7 +93,7 @@ void WatchStream::open(const View& view) {
                   std::erase_if(record->events, [&](const EventPtr& event) {
                     return event->index() <= from.value;
                   });
-                  const std::lock_guard lock(stream->mutex_);
+                  const MutexLock lock(stream->mutex_);
                   stream->queue(record->events);
                   stream->last_event_queued_ = true;  // nothing follows
                   stream->write_next();
@@ -107,7 +110,7 @@ void WatchStream::queue(std::span<const EventPtr> events) {
 }
 
 void WatchStream::on_events(std::span<const EventPtr> events, const View&) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (queue_.size() + events.size() > queue_max_ + history_ && !ending_) {
     ending_ =
         grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -124,19 +127,19 @@ void WatchStream::on_reading(const JobId& job, const core::Presence& presence) {
   if (!request_.samples()) return;
   auto progress = progress_of(presence, job);
   if (!progress) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   samples_[job] = std::move(*progress);
   write_next();
 }
 
 void WatchStream::wake() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   pacing_ = false;
   write_next();
 }
 
 void WatchStream::end(grpc::Status status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!ending_) ending_ = std::move(status);
   write_next();
 }
@@ -175,7 +178,7 @@ void WatchStream::write_next() {
 }
 
 void WatchStream::OnWriteDone(bool ok) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   writing_ = false;
   if (!ok && !ending_) ending_ = grpc::Status::CANCELLED;
   write_next();

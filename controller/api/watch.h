@@ -12,10 +12,10 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "controller/api/edge.h"
 #include "controller/api/job_ref.h"
 #include "muster/v1/job_service.pb.h"
@@ -35,9 +35,9 @@ class SamplePacer {
 
  private:
   async::Loop& work_;
-  std::unique_ptr<async::Timer> timer_;  // used on the work loop only, as are the members below
-  bool armed_ = false;
-  std::vector<std::shared_ptr<WatchStream>> waiting_;
+  std::unique_ptr<async::Timer> timer_ MUSTER_GUARDED_BY(work_);
+  bool armed_ MUSTER_GUARDED_BY(work_) = false;
+  std::vector<std::shared_ptr<WatchStream>> waiting_ MUSTER_GUARDED_BY(work_);
 };
 
 class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
@@ -68,9 +68,9 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
 
  private:
   void open(const View& view);
-  void queue(std::span<const EventPtr> events);  // the caller locks mutex_
+  void queue(std::span<const EventPtr> events) MUSTER_REQUIRES(mutex_);
   void end(grpc::Status status);
-  void write_next();  // the caller locks mutex_
+  void write_next() MUSTER_REQUIRES(mutex_);
 
   Edge& edge_;
   SamplePacer& pacer_;
@@ -78,16 +78,18 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
   const std::size_t queue_max_;
   std::shared_ptr<WatchStream> self_;
 
-  std::mutex mutex_;  // guards everything below
-  std::deque<EventPtr> queue_;
-  std::map<JobId, v1::Progress> samples_;  // the latest, not written yet
-  BootTime last_sample_{};
-  bool pacing_ = false;
-  std::size_t history_ = 0;  // events queued at the beginning; they do not count against the bound
-  std::uint64_t written_index_ = 0;
-  v1::WatchResponse outgoing_;
-  bool writing_ = false, finished_ = false, last_event_queued_ = false;
-  std::optional<grpc::Status> ending_;  // set: end at once
+  Mutex mutex_;
+  std::deque<EventPtr> queue_ MUSTER_GUARDED_BY(mutex_);
+  std::map<JobId, v1::Progress> samples_ MUSTER_GUARDED_BY(mutex_);  // the latest, not written yet
+  BootTime last_sample_ MUSTER_GUARDED_BY(mutex_){};
+  bool pacing_ MUSTER_GUARDED_BY(mutex_) = false;
+  // Events queued at the beginning. They do not count against the bound.
+  std::size_t history_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t written_index_ MUSTER_GUARDED_BY(mutex_) = 0;
+  v1::WatchResponse outgoing_ MUSTER_GUARDED_BY(mutex_);
+  bool writing_ MUSTER_GUARDED_BY(mutex_) = false, finished_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool last_event_queued_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::optional<grpc::Status> ending_ MUSTER_GUARDED_BY(mutex_);  // set: end at once
 };
 
 }  // namespace muster::controller

@@ -55,7 +55,7 @@ void MemoryJournal::tidy() {
   std::vector<JournalIndex> gone = live_.superseded();
   for (const JobId& job : std::vector(live_.unmoved().begin(), live_.unmoved().end())) {
     const std::vector<JournalIndex>& moving = live_.of_job(job);
-    const std::scoped_lock lock(disk_->archive_mutex_);
+    const MutexLock lock(disk_->archive_mutex_);
     ArchivedJob& to = disk_->archive_[job];
     to.job = job;
     for (const JournalIndex index : moving) {
@@ -92,7 +92,7 @@ Result<void> MemoryJournal::archive(const JobId& job) {
 
 Result<std::vector<ArchivedJob>> MemoryJournal::archived(const std::optional<JobId>& before,
                                                          std::size_t most) {
-  const std::scoped_lock lock(disk_->archive_mutex_);
+  const MutexLock lock(disk_->archive_mutex_);
   std::vector<ArchivedJob> jobs;
   auto at = before ? disk_->archive_.lower_bound(*before) : disk_->archive_.end();
   while (at != disk_->archive_.begin() && jobs.size() < most) jobs.push_back((--at)->second);
@@ -100,7 +100,7 @@ Result<std::vector<ArchivedJob>> MemoryJournal::archived(const std::optional<Job
 }
 
 Result<std::optional<ArchivedJob>> MemoryJournal::archived_job(const JobId& job) {
-  const std::scoped_lock lock(disk_->archive_mutex_);
+  const MutexLock lock(disk_->archive_mutex_);
   const auto found = disk_->archive_.find(job);
   if (found == disk_->archive_.end()) return std::optional<ArchivedJob>();
   return std::optional(found->second);

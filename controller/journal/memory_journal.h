@@ -8,9 +8,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "controller/journal/journal.h"
 #include "controller/journal/live_rows.h"
 
@@ -35,8 +35,8 @@ class MemoryDisk {
   std::vector<Row> rows_;    // live rows, ascending
   std::size_t durable_ = 0;  // of rows_
   JournalIndex last_, durable_last_;
-  std::mutex archive_mutex_;
-  std::map<JobId, ArchivedJob> archive_;
+  Mutex archive_mutex_;
+  std::map<JobId, ArchivedJob> archive_ MUSTER_GUARDED_BY(archive_mutex_);
   std::size_t appends_ = 0;
 };
 

@@ -51,6 +51,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   explicit FileTransfer(std::shared_ptr<FileRelay::Book> book) : book_(std::move(book)) {}
 
   FileRelay::Taker* take() {
+    const MutexLock lock(mutex_);
     taker_ = new Taker;
     taker_->transfer = shared_from_this();
     return taker_;
@@ -60,14 +61,14 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
                    const core::AttemptKey& attempt) {
     std::string ticket = new_ticket();
     {
-      const std::lock_guard lock(book_->mutex);
+      const MutexLock lock(book_->mutex);
       book_->open[ticket] = weak_from_this();
     }
     // True if the asking agent left before it was judged: then only this function removes the
     // entry.
     bool gone = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ticket_ = ticket;
       source_ = source;
       instance_ = instance;
@@ -80,17 +81,17 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
 
   // The first end counts; an end after FilesEnd changes nothing.
   void end(const grpc::Status& why) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     end_locked(why);
   }
 
   void end_if_of(const core::AttemptKey& attempt) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (attempt_ == attempt) end_locked({grpc::StatusCode::CANCELLED, "the attempt is over"});
   }
 
   void end_if_waiting_for(const NodeName& node) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (source_ != node || giver_ != nullptr || whole_) return;
     end_locked({grpc::StatusCode::UNAVAILABLE,
                 "the node's agent has gone before it sent any; look after that node"});
@@ -98,7 +99,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
 
   // Returns false if this transfer is not for this sender, or another stream already sends it.
   bool attach(Giver* giver, const v1::FilesTicket& ticket) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (giver_ != nullptr || over_ || whole_ || source_.str() != ticket.node() ||
         instance_.str() != ticket.instance())
       return false;
@@ -108,7 +109,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
 
   // Takes a part from the sender. The next read starts only if there is room.
   void came(v1::FilePart part) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reading_ = false;
     if (over_ || giver_ == nullptr) return;
     if (part.has_failed())
@@ -121,7 +122,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   }
 
   void cut_off() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reading_ = false;
     if (!whole_) {
       end_locked({grpc::StatusCode::UNAVAILABLE,
@@ -131,7 +132,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   }
 
   void written(bool ok) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     writing_ = false;
     buffered_ -= cost(queue_.front().part());
     queue_.pop_front();
@@ -142,7 +143,7 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   void taker_done() {
     std::string ticket;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       taker_ = nullptr;
       ticket = ticket_;
       end_locked({grpc::StatusCode::CANCELLED, "the node that asked has gone"});
@@ -150,21 +151,21 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     close(ticket);
   }
   void giver_done() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     giver_ = nullptr;
   }
   // Starts the first read after attach().
   void read_first() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     go_on();
   }
 
  private:
   void close(const std::string& ticket) {
-    const std::lock_guard lock(book_->mutex);
+    const MutexLock lock(book_->mutex);
     book_->open.erase(ticket);
   }
-  void end_locked(const grpc::Status& why) {
+  void end_locked(const grpc::Status& why) MUSTER_REQUIRES(mutex_) {
     if (over_) return;
     // all parts have been read and are being written
     if (whole_ && !why.ok() && taker_ != nullptr && !queue_.empty() &&
@@ -173,14 +174,14 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     over_ = why;
     go_on();
   }
-  void finish_giver(const grpc::Status& status) {
+  void finish_giver(const grpc::Status& status) MUSTER_REQUIRES(mutex_) {
     if (giver_ != nullptr && !std::exchange(giver_finished_, true)) giver_->Finish(status);
   }
-  void finish_taker(const grpc::Status& status) {
+  void finish_taker(const grpc::Status& status) MUSTER_REQUIRES(mutex_) {
     if (taker_ != nullptr && !writing_ && !std::exchange(taker_finished_, true))
       taker_->Finish(status);
   }
-  void go_on() {
+  void go_on() MUSTER_REQUIRES(mutex_) {
     if (over_) {
       finish_taker(*over_);
       finish_giver(*over_);
@@ -204,18 +205,21 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   }
 
   const std::shared_ptr<FileRelay::Book> book_;
-  std::mutex mutex_;  // guards everything below; never locked while the book's mutex is locked
-  std::string ticket_;
-  NodeName source_;
-  InstanceId instance_;
-  core::AttemptKey attempt_;
-  Taker* taker_ = nullptr;
-  Giver* giver_ = nullptr;
-  std::deque<v1::FetchFilesResponse> queue_;  // while writing_, gRPC uses its front
-  std::size_t buffered_ = 0;
-  bool writing_ = false, reading_ = false, whole_ = false, taker_finished_ = false,
-       giver_finished_ = false;
-  std::optional<grpc::Status> over_;
+  Mutex mutex_;  // never locked while the book's mutex is locked
+  std::string ticket_ MUSTER_GUARDED_BY(mutex_);
+  NodeName source_ MUSTER_GUARDED_BY(mutex_);
+  InstanceId instance_ MUSTER_GUARDED_BY(mutex_);
+  core::AttemptKey attempt_ MUSTER_GUARDED_BY(mutex_);
+  Taker* taker_ MUSTER_GUARDED_BY(mutex_) = nullptr;
+  Giver* giver_ MUSTER_GUARDED_BY(mutex_) = nullptr;
+  // while writing_, gRPC uses its front
+  std::deque<v1::FetchFilesResponse> queue_ MUSTER_GUARDED_BY(mutex_);
+  std::size_t buffered_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool writing_ MUSTER_GUARDED_BY(mutex_) = false, reading_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool whole_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool taker_finished_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool giver_finished_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::optional<grpc::Status> over_ MUSTER_GUARDED_BY(mutex_);
 };
 
 void FileTransfer::Giver::OnReadDone(bool ok) {
@@ -230,7 +234,7 @@ void FileTransfer::Giver::OnReadDone(bool ok) {
     return Finish({grpc::StatusCode::INVALID_ARGUMENT, "sending files: the ticket is first"});
   FileTransferPtr found;
   if (const auto there = book.lock()) {
-    const std::lock_guard lock(there->mutex);
+    const MutexLock lock(there->mutex);
     if (const auto entry = there->open.find(incoming.ticket().ticket()); entry != there->open.end())
       found = entry->second.lock();
   }
@@ -266,7 +270,7 @@ FileRelay::Giver* FileRelay::send() {
 
 std::vector<FileTransferPtr> FileRelay::all() const {
   std::vector<FileTransferPtr> transfers;
-  const std::lock_guard lock(book_->mutex);
+  const MutexLock lock(book_->mutex);
   for (const auto& [ticket, entry] : book_->open)
     if (FileTransferPtr one = entry.lock()) transfers.push_back(std::move(one));
   return transfers;

@@ -17,10 +17,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "controller/core/model/event.h"
 #include "controller/core/model/ledger.h"
 #include "muster/v1/agent_service.pb.h"
@@ -55,8 +55,8 @@ class FileRelay {
  private:
   friend class FileTransfer;
   struct Book {
-    std::mutex mutex;
-    std::map<std::string, std::weak_ptr<FileTransfer>> open;  // by ticket
+    Mutex mutex;
+    std::map<std::string, std::weak_ptr<FileTransfer>> open MUSTER_GUARDED_BY(mutex);  // by ticket
   };
   [[nodiscard]] std::vector<FileTransferPtr> all() const;
   const std::shared_ptr<Book> book_ = std::make_shared<Book>();

@@ -47,6 +47,7 @@ Hub::Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& 
       book_(options_.cluster_out) {}
 
 void Hub::set_start(const Shell::Started& started) {
+  shell_.strand().assert_idle();
   peers_.set_start(started.loaded);
   epoch_.store(started.epoch.value, std::memory_order_release);
 }
@@ -81,6 +82,7 @@ FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext*, v1::SendFilesResp
 // A node gets only what its own order names.
 void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                      const View& view) {
+  shell_.strand().assert_on();
   const auto refuse = [&](grpc::StatusCode code, const std::string& why) {
     FileRelay::refuse(transfer, {code, why});
   };
@@ -165,6 +167,7 @@ core::Peers::View Hub::durable(const View& view) const {
 }
 
 void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view) {
+  shell_.strand().assert_on();
   // Its on_gone has already been called, so nobody would remove the peer again.
   if (session->is_gone()) return;
   const ConnectionId connection(++connections_);
@@ -193,6 +196,7 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
 
 void Hub::registered(const SessionPtr& session, ConnectionId connection, const Outcome& outcome,
                      const View& view) {
+  shell_.strand().assert_on();
   auto [refusal, welcome] = peers_.registered({.node = session->node(), .connection = connection},
                                               outcome.refusal, durable(view));
   if (refusal) return session->refuse(rpc::to_status(*refusal));
@@ -279,6 +283,7 @@ void Hub::on_unsupported(const SessionPtr& session, v1::Unsupported unsupported)
 
 void Hub::on_gone(const SessionPtr& session, Now at) {
   shell_.strand().post("agent-gone", [this, session, at] {
+    shell_.strand().assert_on();
     const NodeName& node = session->node();
     const auto accepted = sessions_.find(node);
     // the session was never accepted, or was replaced
@@ -293,6 +298,7 @@ void Hub::on_gone(const SessionPtr& session, Now at) {
 }
 
 void Hub::on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presence& presence) {
+  shell_.strand().assert_on();
   if (peers_.has_leftovers(heartbeat)) {
     // if this is refused, the next heartbeat tries again
     (void)ask(0, [this, node = heartbeat.node](const View& view) { tell(node, view, false); });
@@ -332,8 +338,9 @@ void Hub::on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presen
 // --- down ----------------------------------------------------------------------------------------
 
 void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
+  shell_.strand().assert_on();
   for (const journal::Row& row : rows) {
-    const auto over = [&](const auto& event) {
+    const auto over = [&](const auto& event) MUSTER_REQUIRES(shell_.strand()) {
       book_.drop(event.job, event.attempt);
       unlaunchable_.erase({event.job, event.attempt});
     };
@@ -350,6 +357,7 @@ void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
 }
 
 void Hub::tell(const NodeName& node, const View& view, bool always) {
+  shell_.strand().assert_on();
   auto wanted = peers_.orders(node, durable(view), always);
   if (!wanted) return;
   core::NodeOrders orders{

@@ -56,7 +56,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   Hub(Shell& shell, logs::LogStore& store, async::Loop& work, LogsCollected& collected,
       const Clock& clock, Options options, PushLogsMaker push_logs);
 
-  void set_start(const Shell::Started& started);  // call this before listening
+  void set_start(const Shell::Started& started);  // call this before the shell has work
 
   // AgentService
   grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
@@ -89,7 +89,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
   void registered(const SessionPtr& session, ConnectionId connection, const Outcome& outcome,
                   const View& view);
-  void end_stream(const core::Peers::Ending& ending, Now at);
+  void end_stream(const core::Peers::Ending& ending, Now at) MUSTER_REQUIRES(shell_.strand());
   void tell(const NodeName& node, const View& view, bool always);
   void find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                   const View& view);
@@ -106,12 +106,13 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   PushLogsMaker push_logs_;
   FileRelay files_;
 
-  // Strand only.
-  core::Peers peers_;
-  std::map<NodeName, Accepted> sessions_;  // those that Peers accepted
-  OrderBook book_;
-  std::set<core::AttemptKey> unlaunchable_;  // of live attempts; each is logged once
-  std::uint64_t connections_ = 0;
+  core::Peers peers_ MUSTER_GUARDED_BY(shell_.strand());
+  std::map<NodeName, Accepted> sessions_
+      MUSTER_GUARDED_BY(shell_.strand());  // those that Peers accepted
+  OrderBook book_ MUSTER_GUARDED_BY(shell_.strand());
+  // Of live attempts. Each is logged once.
+  std::set<core::AttemptKey> unlaunchable_ MUSTER_GUARDED_BY(shell_.strand());
+  std::uint64_t connections_ MUSTER_GUARDED_BY(shell_.strand()) = 0;
 
   struct Asking {
     std::atomic<std::size_t> questions = 0, bytes = 0;

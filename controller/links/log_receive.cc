@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
+#include "common/base/mutex.h"
 #include "common/base/time.h"
 #include "common/proto/proto_time.h"
 #include "controller/links/log_stream.h"
@@ -73,7 +72,10 @@ v1::LogHave have_of(const logs::LogKey& key, const logs::LogState& state) {
 class Receiver final : public LogReceiver {
  public:
   Receiver(logs::LogStore& store, LogReceiveHooks hooks) : store_(store), hooks_(std::move(hooks)) {
-    door_->receiver = this;
+    {
+      const MutexLock lock(door_->mutex);
+      door_->receiver = this;
+    }
     writer_ = std::thread([this] { write(); });
     syncer_ = std::thread([this] { sync(); });
   }
@@ -85,8 +87,8 @@ class Receiver final : public LogReceiver {
   // What the streams' callbacks keep: the receiver may be destroyed before gRPC releases the last
   // stream.
   struct Door {
-    std::mutex mutex;
-    Receiver* receiver = nullptr;
+    Mutex mutex;
+    Receiver* receiver MUSTER_GUARDED_BY(mutex) = nullptr;
   };
   struct Stalled {
     StreamPtr stream;
@@ -96,6 +98,8 @@ class Receiver final : public LogReceiver {
   void forget(const LogStream* stream);
   void write();
   void sync();
+  // Waits until there is something to sync. Returns false if the receiver stops.
+  bool wait_for_sync();
   // Returns false if the stream must be served again later.
   bool serve(const StreamPtr& stream);
   // Io and ResourceExhausted: the disk failed, and the message is retried. Any other error ends the
@@ -119,13 +123,14 @@ class Receiver final : public LogReceiver {
   const LogReceiveHooks hooks_;
   const std::shared_ptr<Door> door_ = std::make_shared<Door>();
 
-  std::mutex mutex_;
-  std::condition_variable work_, sync_work_;
-  std::vector<StreamPtr> ready_;
-  std::map<const LogStream*, std::weak_ptr<LogStream>> streams_;
+  Mutex mutex_;
+  CondVar work_, sync_work_;
+  std::vector<StreamPtr> ready_ MUSTER_GUARDED_BY(mutex_);
+  std::map<const LogStream*, std::weak_ptr<LogStream>> streams_ MUSTER_GUARDED_BY(mutex_);
   // which stream is sent what was synced, until all is synced
-  std::map<logs::LogKey, std::weak_ptr<LogStream>> openers_;
-  bool stopping_ = false, wrote_ = false, ended_ = false;
+  std::map<logs::LogKey, std::weak_ptr<LogStream>> openers_ MUSTER_GUARDED_BY(mutex_);
+  bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool wrote_ MUSTER_GUARDED_BY(mutex_) = false, ended_ MUSTER_GUARDED_BY(mutex_) = false;
 
   bool troubled_ = false, saw_end_ = false;  // used only by the writing thread
   bool sync_troubled_ = false;               // used only by the syncing thread
@@ -137,16 +142,16 @@ LogReceiver::Reactor* Receiver::push_logs(grpc::CallbackServerContext* /*context
   const auto door = door_;
   const StreamPtr stream = LogStream::make(
       [door](const StreamPtr& ready) {
-        const std::scoped_lock lock(door->mutex);
+        const MutexLock lock(door->mutex);
         if (door->receiver) door->receiver->make_ready(ready);
       },
       [door](const LogStream* done) {
-        const std::scoped_lock lock(door->mutex);
+        const MutexLock lock(door->mutex);
         if (door->receiver) door->receiver->forget(done);
       });
   bool stopping = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping = stopping_;
     if (!stopping && refused.ok()) streams_.emplace(stream.get(), stream);
   }
@@ -164,7 +169,7 @@ LogReceiver::Reactor* Receiver::push_logs(grpc::CallbackServerContext* /*context
 void Receiver::stop() {
   std::vector<StreamPtr> streams;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     for (const auto& [name, weak] : streams_) {
       if (StreamPtr stream = weak.lock()) streams.push_back(std::move(stream));
@@ -176,20 +181,20 @@ void Receiver::stop() {
   sync_work_.notify_all();
   if (writer_.joinable()) writer_.join();
   if (syncer_.joinable()) syncer_.join();
-  const std::scoped_lock lock(door_->mutex);
+  const MutexLock lock(door_->mutex);
   door_->receiver = nullptr;
 }
 
 void Receiver::make_ready(const StreamPtr& stream) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::ranges::find(ready_, stream) == ready_.end()) ready_.push_back(stream);
   }
   work_.notify_one();
 }
 
 void Receiver::forget(const LogStream* stream) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   streams_.erase(stream);
   std::erase_if(openers_, [&](const auto& entry) {
     const StreamPtr opener = entry.second.lock();
@@ -219,12 +224,13 @@ void Receiver::write() {
     std::vector<StreamPtr> streams;
     bool last = false;
     {
-      std::unique_lock lock(mutex_);
-      const auto due = [&] { return stopping_ || !ready_.empty(); };
-      if (stalled.empty()) {
-        work_.wait(lock, due);
-      } else {
-        work_.wait_until(lock, stalled.front().until, due);
+      const MutexLock lock(mutex_);
+      while (!stopping_ && ready_.empty()) {
+        if (stalled.empty()) {
+          work_.wait(mutex_);
+        } else if (!work_.wait_until(mutex_, stalled.front().until)) {
+          break;
+        }
       }
       streams.swap(ready_);
       last = stopping_ && streams.empty();
@@ -270,7 +276,7 @@ bool Receiver::serve(const StreamPtr& stream) {
   }
   for (const auto& [key, have] : answers) stream->answer(key, have);
   if (!answers.empty()) {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     wrote_ = true;
     ended_ = ended_ || std::exchange(saw_end_, false);
     sync_work_.notify_one();
@@ -337,7 +343,7 @@ Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, An
   }
   stream->open(key);
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     openers_[key] = stream;
   }
   return answer(stream, key, store_.state(key), answers);
@@ -360,7 +366,7 @@ Result<void> Receiver::answer(const StreamPtr& stream, const logs::LogKey& key,
   if (!state->durable) return {};
   stream->close(key);
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     openers_.erase(key);
   }
   tell_complete(key);
@@ -368,24 +374,31 @@ Result<void> Receiver::answer(const StreamPtr& stream, const logs::LogKey& key,
 }
 
 void Receiver::sync() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    sync_work_.wait(lock, [&] { return stopping_ || wrote_; });
-    if (stopping_) return;
-    // Waits a little, so that one sync covers what arrives in the meantime.
-    sync_work_.wait_for(lock, kSyncApart, [&] { return stopping_ || ended_; });
-    if (!stopping_ && ended_) sync_work_.wait_for(lock, kEndsApart, [&] { return stopping_; });
-    if (stopping_) return;
-    wrote_ = ended_ = false;
-    lock.unlock();
+  while (wait_for_sync()) {
     const logs::Synced synced = store_.sync();
     for (const logs::LogKey& key : synced.set_back) tell_set_back(key);
     for (const auto& [key, state] : synced.logs) tell_synced(key, state);
     tell_sync_trouble(synced.error);
-    lock.lock();
     // A log that has ended may receive nothing more that would cause a sync.
+    const MutexLock lock(mutex_);
     wrote_ = wrote_ || synced.error;
   }
+}
+
+bool Receiver::wait_for_sync() {
+  const MutexLock lock(mutex_);
+  while (!stopping_ && !wrote_) sync_work_.wait(mutex_);
+  if (stopping_) return false;
+  // Waits a little, so that one sync covers what arrives in the meantime.
+  const auto apart = Steady::now() + kSyncApart;
+  while (!stopping_ && !ended_ && sync_work_.wait_until(mutex_, apart)) {
+  }
+  const auto ends_apart = Steady::now() + kEndsApart;
+  while (!stopping_ && ended_ && sync_work_.wait_until(mutex_, ends_apart)) {
+  }
+  if (stopping_) return false;
+  wrote_ = ended_ = false;
+  return true;
 }
 
 // Ends the stream that opened the log, so that its agent begins again from LogHave, however far it
@@ -393,7 +406,7 @@ void Receiver::sync() {
 void Receiver::tell_set_back(const logs::LogKey& key) {
   StreamPtr stream;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto opener = openers_.find(key); opener != openers_.end()) {
       stream = opener->second.lock();
       openers_.erase(opener);
@@ -414,7 +427,7 @@ void Receiver::tell_complete(const logs::LogKey& key) const {
 void Receiver::tell_synced(const logs::LogKey& key, const logs::LogState& state) {
   StreamPtr stream;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto opener = openers_.find(key); opener != openers_.end()) {
       stream = opener->second.lock();
       if (state.durable) openers_.erase(opener);

@@ -16,41 +16,42 @@ std::shared_ptr<LogStream> LogStream::make(
   std::shared_ptr<LogStream> stream(new LogStream);
   stream->ready_ = std::move(ready);
   stream->done_ = std::move(done);
+  const MutexLock lock(stream->mutex_);
   stream->self_ = stream;
   return stream;
 }
 
 void LogStream::begin() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   reading_ = true;
   StartRead(&request_);
 }
 
 void LogStream::end(const grpc::Status& status) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::exchange(ended_, true)) return;
   Finish(status);
 }
 
 std::deque<v1::PushLogsRequest> LogStream::take(bool& closed) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   closed = closed_;
   return std::exchange(queue_, {});
 }
 
 bool LogStream::ended() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return ended_;
 }
 
 void LogStream::put_back(std::deque<v1::PushLogsRequest> rest) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   queue_.insert(queue_.begin(), std::make_move_iterator(rest.begin()),
                 std::make_move_iterator(rest.end()));
 }
 
 void LogStream::read_on() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   queued_bytes_ = 0;
   for (const auto& waiting : queue_) queued_bytes_ += queue_cost(waiting);
   if (reading_ || closed_ || ended_ || queued_bytes_ >= kQueueBytes) return;
@@ -59,7 +60,7 @@ void LogStream::read_on() {
 }
 
 void LogStream::answer(const logs::LogKey& key, const v1::LogHave& have) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   v1::LogHave& merged = answers_.try_emplace(key, have).first->second;
   merged.set_offset(std::max(merged.offset(), have.offset()));
   merged.set_synced(std::max(merged.synced(), have.synced()));
@@ -68,22 +69,22 @@ void LogStream::answer(const logs::LogKey& key, const v1::LogHave& have) {
 }
 
 void LogStream::open(const logs::LogKey& key) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   open_.insert(key);
 }
 
 void LogStream::close(const logs::LogKey& key) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   open_.erase(key);
 }
 
 bool LogStream::is_open(const logs::LogKey& key) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return open_.contains(key);
 }
 
 std::size_t LogStream::auxiliaries_open(const logs::LogKey& key) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   // In open_, rank 0's own log comes first, then the auxiliary logs, then the log of rank 1.
   const auto first = open_.upper_bound({key.job, key.attempt, RankNo(0)});
   const auto last = open_.lower_bound({key.job, key.attempt, RankNo(1)});
@@ -102,7 +103,7 @@ void LogStream::write_locked() {
 void LogStream::OnReadDone(bool ok) {
   std::shared_ptr<LogStream> self;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     self = self_;
     reading_ = false;
     if (ok) {
@@ -121,7 +122,7 @@ void LogStream::OnReadDone(bool ok) {
 }
 
 void LogStream::OnWriteDone(bool ok) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   writing_ = false;
   if (ok) write_locked();
 }
@@ -134,7 +135,7 @@ void LogStream::OnDone() {
   done_(this);
   std::shared_ptr<LogStream> self;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     self.swap(self_);
   }
   // `self` is destroyed here, perhaps as the last reference.

@@ -11,10 +11,10 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "controller/links/log_receive.h"
 
 namespace muster::links {
@@ -64,19 +64,20 @@ class LogStream final : public LogReceiver::Reactor {
 
  private:
   LogStream() = default;
-  void write_locked();
+  void write_locked() MUSTER_REQUIRES(mutex_);
   std::function<void(const std::shared_ptr<LogStream>&)> ready_;
   std::function<void(const LogStream*)> done_;
-  std::shared_ptr<LogStream> self_;  // until OnDone
 
-  std::mutex mutex_;
-  std::deque<v1::PushLogsRequest> queue_;
-  std::size_t queued_bytes_ = 0;
-  bool reading_ = false, writing_ = false, closed_ = false, ended_ = false;
-  v1::PushLogsRequest request_;
-  v1::PushLogsResponse response_;
-  std::map<logs::LogKey, v1::LogHave> answers_;
-  std::set<logs::LogKey> open_;
+  Mutex mutex_;
+  std::shared_ptr<LogStream> self_ MUSTER_GUARDED_BY(mutex_);  // until OnDone
+  std::deque<v1::PushLogsRequest> queue_ MUSTER_GUARDED_BY(mutex_);
+  std::size_t queued_bytes_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool reading_ MUSTER_GUARDED_BY(mutex_) = false, writing_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool closed_ MUSTER_GUARDED_BY(mutex_) = false, ended_ MUSTER_GUARDED_BY(mutex_) = false;
+  v1::PushLogsRequest request_ MUSTER_GUARDED_BY(mutex_);
+  v1::PushLogsResponse response_ MUSTER_GUARDED_BY(mutex_);
+  std::map<logs::LogKey, v1::LogHave> answers_ MUSTER_GUARDED_BY(mutex_);
+  std::set<logs::LogKey> open_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::links

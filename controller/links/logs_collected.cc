@@ -18,6 +18,7 @@ void LogsCollected::start(const core::Ledger& ledger) {
   std::vector<Part> parts;
   std::vector<std::pair<WallTime, JobId>> finished;
   std::vector<JobId> running;
+  const MutexLock lock(mutex_);
   for (const auto& [id, job] : ledger.jobs) {
     known_.insert(id);
     if (job.ended_at)
@@ -39,6 +40,7 @@ void LogsCollected::start(const core::Ledger& ledger) {
   std::ranges::sort(finished);
   work_.post("logs-collected", [this, parts = std::move(parts), finished = std::move(finished),
                                 running = std::move(running)] {
+    work_.assert_on();
     for (const JobId& id : running) store_.unmark_finished(id);
     remove_forgotten(shell_.now().wall);
     for (const auto& [at, id] : finished) store_.mark_finished(id);
@@ -47,23 +49,27 @@ void LogsCollected::start(const core::Ledger& ledger) {
 }
 
 bool LogsCollected::known(const JobId& job) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return known_.contains(job);
 }
 
 void LogsCollected::on_release(std::span<const journal::Row> rows) {
   for (const journal::Row& row : rows) {
     if (const auto* submitted = std::get_if<core::JobSubmitted>(&row.event.body)) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       known_.insert(submitted->job);
     } else if (const auto* dropped = std::get_if<core::TombstoneDropped>(&row.event.body)) {
-      work_.post("log-removed", [this, job = dropped->job] { remove(job); });
-      const std::lock_guard lock(mutex_);
+      work_.post("log-removed", [this, job = dropped->job] {
+        work_.assert_on();
+        remove(job);
+      });
+      const MutexLock lock(mutex_);
       known_.erase(dropped->job);
     } else if (const auto* ended = std::get_if<core::JobEnded>(&row.event.body)) {
       work_.post("log-finished", [this, job = ended->job] { store_.mark_finished(job); });
     } else if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body)) {
       work_.post("log-archived", [this, job = archived->job] {
+        work_.assert_on();
         std::erase_if(complete_below_,
                       [&](const auto& entry) { return std::get<0>(entry.first) == job; });
       });
@@ -81,7 +87,10 @@ void LogsCollected::on_complete(const JobId& job, AttemptNo attempt, RankNo rank
     if (part == nullptr || part->logs_collected) return;
     work_.post("logs-collected",
                [this, checked = Part{job, attempt, part->placed.node, part->placed.first_rank,
-                                     part->placed.rank_count}] { check(checked); });
+                                     part->placed.rank_count}] {
+                 work_.assert_on();
+                 check(checked);
+               });
   });
 }
 

@@ -12,13 +12,13 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <span>
 #include <tuple>
 #include <unordered_set>
 #include <vector>
 
 #include "common/async/loop.h"
+#include "common/base/mutex.h"
 #include "controller/logs/log_store.h"
 #include "controller/shell/shell.h"
 
@@ -43,18 +43,19 @@ class LogsCollected {
     RankNo first;
     std::uint32_t count = 0;
   };
-  void check(const Part& part);  // work loop, as the next two
-  void remove(const JobId& job);
-  void remove_forgotten(WallTime now);
+  void check(const Part& part) MUSTER_REQUIRES(work_);
+  void remove(const JobId& job) MUSTER_REQUIRES(work_);
+  void remove_forgotten(WallTime now) MUSTER_REQUIRES(work_);
 
   Shell& shell_;
   logs::LogStore& store_;
   async::Loop& work_;
-  mutable std::mutex mutex_;  // guards known_
-  std::unordered_set<JobId> known_;
-  // Work loop only. How many ranks are known to be complete, so that a part of n ranks costs n
-  // checks of the store, not n * n.
-  std::map<std::tuple<JobId, AttemptNo, NodeName>, std::uint32_t> complete_below_;
+  mutable Mutex mutex_;
+  std::unordered_set<JobId> known_ MUSTER_GUARDED_BY(mutex_);
+  // How many ranks are known to be complete, so that a part of n ranks costs n checks of the store,
+  // not n * n.
+  std::map<std::tuple<JobId, AttemptNo, NodeName>, std::uint32_t> complete_below_
+      MUSTER_GUARDED_BY(work_);
 };
 
 }  // namespace muster::controller

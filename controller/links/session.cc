@@ -18,17 +18,17 @@ grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Session::begin
 }
 
 ConnectionId Session::connection() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return connection_;
 }
 
 bool Session::is_gone() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return gone_notified_;
 }
 
 bool Session::half_closed() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return half_closed_;
 }
 
@@ -40,7 +40,7 @@ void Session::OnReadDone(bool ok) {
     {
       // The Hello is not answered yet; the answer ends the stream. (A broken connection is reported
       // as OnCancel, whatever is open.)
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       half_closed_ = true;
       if (asked_ && !decided_ && !gone_notified_) return;
     }
@@ -51,7 +51,7 @@ void Session::OnReadDone(bool ok) {
   if (!hand_over(arrived)) return;
   incoming_.Clear();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reading_paused_ = facts_waiting_ > kFactsWaitingMost;
     if (reading_paused_) return;
   }
@@ -59,7 +59,7 @@ void Session::OnReadDone(bool ok) {
 }
 
 void Session::facts_taken(std::size_t cost) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   facts_waiting_ -= cost;
   if (!reading_paused_ || facts_waiting_ > kFactsWaitingMost || finished_) return;
   reading_paused_ = false;
@@ -79,7 +79,7 @@ bool Session::hand_over(Now arrived) {
     node_ = NodeName(incoming_.hello().node());
     instance_ = InstanceId(incoming_.hello().instance());
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       asked_ = true;
     }
     owner_.on_hello(self, std::move(*incoming_.mutable_hello()), arrived);
@@ -93,7 +93,7 @@ bool Session::hand_over(Now arrived) {
   }
   if (incoming_.has_facts()) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       facts_waiting_ += waiting_cost(incoming_.facts());
     }
     owner_.on_facts(self, std::move(*incoming_.mutable_facts()), arrived);
@@ -110,7 +110,7 @@ bool Session::hand_over(Now arrived) {
 void Session::accept(ConnectionId connection, v1::Welcome welcome) {
   bool over = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     connection_ = connection;
     queue_.put(std::move(welcome));
     decided_ = true;
@@ -124,7 +124,7 @@ void Session::accept(ConnectionId connection, v1::Welcome welcome) {
 }
 
 void Session::refuse(grpc::Status status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   decided_ = true;
   if (!ending_) ending_ = std::move(status);
   write_next();
@@ -137,7 +137,7 @@ void Session::ack(v1::HeartbeatAck ack) { put(std::move(ack)); }
 
 template <class Message>
 void Session::put(Message message) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   queue_.put(std::move(message));
   write_next();
 }
@@ -158,7 +158,7 @@ void Session::write_next() {
 
 void Session::OnWriteDone(bool ok) {
   if (!ok) gone();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   writing_ = false;
   if (!ok && !ending_) ending_ = grpc::Status::OK;
   write_next();
@@ -168,7 +168,7 @@ void Session::OnWriteDone(bool ok) {
 
 void Session::gone() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(gone_notified_, true)) return;
   }
   owner_.on_gone(shared_from_this(), clock_.now());

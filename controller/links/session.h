@@ -13,10 +13,10 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 
 #include "common/base/ids.h"
+#include "common/base/mutex.h"
 #include "common/base/time.h"
 #include "controller/core/send_queue.h"
 #include "muster/v1/agent_service.pb.h"
@@ -85,7 +85,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   bool hand_over(Now arrived);  // false: the stream is being refused
   template <class Message>
   void put(Message message);
-  void write_next();  // call with mutex_ locked
+  void write_next() MUSTER_REQUIRES(mutex_);
   void gone();
 
   SessionOwner& owner_;
@@ -98,16 +98,19 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   v1::ConnectRequest incoming_;
   SessionPtr self_;
 
-  mutable std::mutex mutex_;  // guards everything below
-  ConnectionId connection_;
-  core::SendQueue queue_;
-  v1::ConnectResponse outgoing_;
-  bool writing_ = false, finished_ = false, gone_notified_ = false;
-  std::size_t facts_waiting_ = 0;
-  bool reading_paused_ = false;           // no read is outstanding
-  bool asked_ = false, decided_ = false;  // the Hello was passed to the hub; the hub has answered
-  bool half_closed_ = false;
-  std::optional<grpc::Status> ending_;
+  mutable Mutex mutex_;
+  ConnectionId connection_ MUSTER_GUARDED_BY(mutex_);
+  core::SendQueue queue_ MUSTER_GUARDED_BY(mutex_);
+  v1::ConnectResponse outgoing_ MUSTER_GUARDED_BY(mutex_);
+  bool writing_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool finished_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool gone_notified_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::size_t facts_waiting_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool reading_paused_ MUSTER_GUARDED_BY(mutex_) = false;  // no read is outstanding
+  bool asked_ MUSTER_GUARDED_BY(mutex_) = false;           // the Hello was passed to the hub
+  bool decided_ MUSTER_GUARDED_BY(mutex_) = false;         // the hub has answered
+  bool half_closed_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::optional<grpc::Status> ending_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::controller

@@ -13,13 +13,13 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "common/io/descriptor_limit.h"
 #include "controller/logs/log_store.h"
 #include "controller/logs/rank_log.h"
@@ -70,29 +70,32 @@ class FileLogStore final : public LogStore {
     return job_dir(key.job) / std::to_string(key.attempt.value) / file_stem(key);
   }
   using Logs = std::map<LogKey, StoredLog>;
-  Result<StoredLog*> get(const LogKey& key);
-  Logs::iterator let_go(Logs::iterator stored);
+  Result<StoredLog*> get(const LogKey& key) MUSTER_REQUIRES(mutex_);
+  Logs::iterator let_go(Logs::iterator stored) MUSTER_REQUIRES(mutex_);
   // Releases the synced logs of the job from memory, which loses nothing; the others stay.
-  void let_go_synced(const JobId& job);
-  std::vector<LogKey> list_locked(const JobId& job) const;
-  std::vector<JobId> jobs_locked() const;
-  void keep_quota();
+  void let_go_synced(const JobId& job) MUSTER_REQUIRES(mutex_);
+  std::vector<LogKey> list_locked(const JobId& job) const MUSTER_REQUIRES(mutex_);
+  std::vector<JobId> jobs_locked() const MUSTER_REQUIRES(mutex_);
+  void keep_quota() MUSTER_REQUIRES(mutex_);
   std::optional<JobId> to_give_inodes();
   // Call this before `coming` bytes are written. Keeps the disk's share free; if it cannot, the
   // bytes are not accepted.
-  Result<void> keep_free(const LogKey& key, std::uint64_t coming);
+  Result<void> keep_free(const LogKey& key, std::uint64_t coming) MUSTER_REQUIRES(mutex_);
   // Removes at least `want` bytes, if there are so many. Returns how many bytes were removed.
-  std::uint64_t take_finished(std::uint64_t want);
-  std::uint64_t take_largest(std::uint64_t want);  // from one log
+  std::uint64_t take_finished(std::uint64_t want) MUSTER_REQUIRES(mutex_);
+  std::uint64_t take_largest(std::uint64_t want) MUSTER_REQUIRES(mutex_);  // from one log
   [[nodiscard]] std::uint64_t evict_step() const;
-  std::optional<LogKey> largest_unfinished();
-  void keep_mark(const JobId& job) const;
+  std::optional<LogKey> largest_unfinished() MUSTER_REQUIRES(mutex_);
+  void keep_mark(const JobId& job) const MUSTER_REQUIRES(mutex_);
   // Nothing: its job was removed in the meantime.
   Result<std::optional<LogState>> sync_one(const LogKey& key,
                                            std::set<std::filesystem::path>& folders,
                                            std::vector<LogKey>& set_back);
   Result<void> sync_file(const io::UniqueFd& fd, const std::string& path) const;
-  Result<void> set_back_locked(const LogKey& key, RankLog& log, std::vector<LogKey>& set_back);
+  Result<void> set_back_locked(const LogKey& key, RankLog& log, std::vector<LogKey>& set_back)
+      MUSTER_REQUIRES(mutex_);
+  // The log is synced as far as it was when the sync began.
+  LogState synced_locked(const LogKey& key, const RankLog& log) MUSTER_REQUIRES(mutex_);
   Result<void> sync_folders(const LogKey& key, std::set<std::filesystem::path>& synced) const;
   void tell(const LogKey& key);
 
@@ -102,23 +105,25 @@ class FileLogStore final : public LogStore {
   // How many logs may have open descriptors, two each.
   const std::size_t open_most_ = std::clamp<std::size_t>(io::descriptor_limit() / 8, 4, 256);
   const SyncCalls calls_;
-  std::mutex mutex_;
-  Logs logs_;                 // logs in use; others are opened on demand
-  std::list<LogKey> recent_;  // with open descriptors, most recent first
-  std::set<LogKey> dirty_;    // to be synced; these stay in logs_
+  Mutex mutex_;
+  Logs logs_ MUSTER_GUARDED_BY(mutex_);                 // logs in use; others are opened on demand
+  std::list<LogKey> recent_ MUSTER_GUARDED_BY(mutex_);  // with open descriptors, most recent first
+  std::set<LogKey> dirty_ MUSTER_GUARDED_BY(mutex_);    // to be synced; these stay in logs_
   // Finished jobs, numbered in the order in which they were marked; and those of them that may have
   // bytes to evict, in that order.
-  std::unordered_map<JobId, std::uint64_t> finished_;
-  std::map<std::uint64_t, JobId> evictable_;
-  std::uint64_t marked_ = 0, removed_ = 0;
-  std::uint64_t used_ = 0;
-  bool starved_ = false;  // the logs of unfinished jobs could not free enough of the disk
+  std::unordered_map<JobId, std::uint64_t> finished_ MUSTER_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, JobId> evictable_ MUSTER_GUARDED_BY(mutex_);
+  std::uint64_t marked_ MUSTER_GUARDED_BY(mutex_) = 0, removed_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t used_ MUSTER_GUARDED_BY(mutex_) = 0;
+  // The logs of unfinished jobs could not free enough of the disk.
+  bool starved_ MUSTER_GUARDED_BY(mutex_) = false;
 
-  std::mutex series_mutex_;  // locked before mutex_ where both are needed
-  std::map<JobId, SeriesFile> series_;
+  Mutex series_mutex_ MUSTER_ACQUIRED_BEFORE(mutex_);
+  std::map<JobId, SeriesFile> series_ MUSTER_GUARDED_BY(series_mutex_);
 
-  std::mutex callback_mutex_;
-  std::shared_ptr<const std::function<void(const LogKey&)>> callback_;
+  Mutex callback_mutex_;
+  std::shared_ptr<const std::function<void(const LogKey&)>> callback_
+      MUSTER_GUARDED_BY(callback_mutex_);
 };
 
 }  // namespace muster::logs

@@ -58,6 +58,7 @@ bool is_job_folder(const fs::path& folder) {
 }  // namespace
 
 void FileLogStore::measure() {
+  const MutexLock lock(mutex_);
   std::error_code error;
   std::vector<std::pair<WallTime, JobId>> finished;
   for (fs::directory_iterator at(root_, error), end; !error && at != end; at.increment(error)) {
@@ -95,7 +96,7 @@ std::vector<JobId> FileLogStore::jobs_locked() const {
 std::vector<JobId> FileLogStore::jobs() {
   std::vector<JobId> jobs;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     jobs = jobs_locked();
   }
   std::erase_if(jobs, [&](const JobId& job) { return !is_job_folder(job_dir(job)); });
@@ -117,7 +118,7 @@ WallTime FileLogStore::written_at(const JobId& job) {
 
 void FileLogStore::mark_finished(const JobId& job) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (finished_.emplace(job, marked_).second) {
       evictable_.emplace(marked_++, job);
       let_go_synced(job);
@@ -125,12 +126,12 @@ void FileLogStore::mark_finished(const JobId& job) {
     }
   }
   // Runs after the mark: points that arrive now find the mark, and keep no file open.
-  const std::scoped_lock lock(series_mutex_);
+  const MutexLock lock(series_mutex_);
   series_.erase(job);
 }
 
 void FileLogStore::unmark_finished(const JobId& job) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto marked = finished_.find(job);
   if (marked == finished_.end()) return;
   evictable_.erase(marked->second);
@@ -163,7 +164,8 @@ Result<void> FileLogStore::remove(const JobId& job) {
   const std::string doing = fmt::format("removing the logs of job '{}'", job.str());
   fs::path aside;
   {
-    const std::scoped_lock lock(series_mutex_, mutex_);
+    const MutexLock series_lock(series_mutex_);
+    const MutexLock lock(mutex_);
     for (auto at = logs_.lower_bound({job, AttemptNo(0), RankNo(0)});
          at != logs_.end() && at->first.job == job; at = let_go(at))
       dirty_.erase(at->first);
@@ -279,7 +281,7 @@ Result<void> FileLogStore::keep_free(const LogKey& key, std::uint64_t coming) {
 
 void FileLogStore::make_room() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto room = io::room_at(root_); room && room->bytes < room_.wanted)
       take_finished(room_.wanted - room->bytes);
   }
@@ -291,7 +293,7 @@ void FileLogStore::make_room() {
 // A log whose bytes were evicted still has its files. If there are too few inodes for new files, a
 // finished job gives up all of its own.
 std::optional<JobId> FileLogStore::to_give_inodes() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto room = io::room_at(root_);
   if (room_.wanted == 0 || !room || room->inodes >= kInodesWanted) return std::nullopt;
   const auto oldest =
@@ -301,7 +303,7 @@ std::optional<JobId> FileLogStore::to_give_inodes() {
 
 void FileLogStore::room_for_start() {
   make_room();
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::uint64_t taken = 0; taken < 2 * kStartBytes;) {
     const auto room = io::room_at(root_);
     if (!room || room->bytes >= std::min(room_.wanted, kStartBytes)) return;

@@ -90,14 +90,14 @@ FileLogStore::Logs::iterator FileLogStore::let_go(Logs::iterator stored) {
 void FileLogStore::tell(const LogKey& key) {
   std::shared_ptr<const std::function<void(const LogKey&)>> callback;
   {
-    const std::scoped_lock lock(callback_mutex_);
+    const MutexLock lock(callback_mutex_);
     callback = callback_;
   }
   if (callback && *callback) (*callback)(key);
 }
 
 Result<LogState> FileLogStore::state(const LogKey& key) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   auto stored = get(key);
   if (!stored) return fail(std::move(stored.error()));
   // If the log was opened again after a restart, nobody knows what part of it was synced.
@@ -109,7 +109,7 @@ Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset,
                                       std::string_view data, const std::optional<Gap>& gap) {
   LogState state;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (auto kept = keep_free(key, data.size()); !kept) return fail(std::move(kept.error()));
     auto stored = get(key);
     if (!stored) return fail(std::move(stored.error()));
@@ -136,7 +136,7 @@ Result<LogState> FileLogStore::append(const LogKey& key, std::uint64_t offset,
 Result<LogState> FileLogStore::finish(const LogKey& key, std::uint64_t size) {
   LogState state;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     auto stored = get(key);
     if (!stored) return fail(std::move(stored.error()));
     if (auto done = (*stored)->log.finish(size); !done) return fail(std::move(done.error()));
@@ -148,7 +148,7 @@ Result<LogState> FileLogStore::finish(const LogKey& key, std::uint64_t size) {
 }
 
 Result<Chunk> FileLogStore::read(const LogKey& key, std::uint64_t offset, std::size_t most) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   auto stored = get(key);
   if (!stored) return fail(std::move(stored.error()));
   return (*stored)->log.read(offset, most);
@@ -157,7 +157,7 @@ Result<Chunk> FileLogStore::read(const LogKey& key, std::uint64_t offset, std::s
 Result<std::uint64_t> FileLogStore::tail(const LogKey& key, std::uint64_t lines) {
   RankLog::Extent extent;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     auto stored = get(key);
     if (!stored) return fail(std::move(stored.error()));
     auto there = (*stored)->log.extent();
@@ -169,7 +169,7 @@ Result<std::uint64_t> FileLogStore::tail(const LogKey& key, std::uint64_t lines)
   if (!from)
     return fail(
         std::move(from.error()).in(fmt::format("reading log '{}.log'", base(key).string())));
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   auto stored = get(key);
   if (!stored) return fail(std::move(stored.error()));
   return (*stored)->log.logical(*from);
@@ -179,7 +179,7 @@ Result<std::uint64_t> FileLogStore::since(const LogKey& key, WallTime time) {
   fs::path index;
   std::uint64_t end = 0;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     auto stored = get(key);
     if (!stored) return fail(std::move(stored.error()));
     index = (*stored)->log.index_path();
@@ -188,7 +188,7 @@ Result<std::uint64_t> FileLogStore::since(const LogKey& key, WallTime time) {
   // The index of a long log takes long to read, so no append waits for it.
   const auto from = LogIndex::since(index, time, end);
   if (!from) return from;
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   auto stored = get(key);
   if (!stored) return fail(std::move(stored.error()));
   return (*stored)->log.line_begin(*from);
@@ -214,18 +214,18 @@ std::vector<LogKey> FileLogStore::list_locked(const JobId& job) const {
 }
 
 std::vector<LogKey> FileLogStore::list(const JobId& job) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return list_locked(job);
 }
 
 void FileLogStore::on_change(std::function<void(const LogKey&)> callback) {
-  const std::scoped_lock lock(callback_mutex_);
+  const MutexLock lock(callback_mutex_);
   callback_ = std::make_shared<const std::function<void(const LogKey&)>>(std::move(callback));
 }
 
 // Uses a mutex of its own: opening and thinning read the whole file, and no append waits for that.
 Result<void> FileLogStore::add_points(const JobId& job, const std::vector<SeriesPoint>& points) {
-  const std::scoped_lock lock(series_mutex_);
+  const MutexLock lock(series_mutex_);
   if (const auto found = series_.find(job); found != series_.end())
     return found->second.add(points);
   if (auto done = io::make_dirs(job_dir(job), 0700); !done) return done;
@@ -234,7 +234,7 @@ Result<void> FileLogStore::add_points(const JobId& job, const std::vector<Series
   // The last heartbeats arrive when the job has ended. Nobody would ever close a file that stays
   // open for them.
   const bool finished = [&] {
-    const std::scoped_lock logs(mutex_);
+    const MutexLock logs(mutex_);
     return finished_.contains(job);
   }();
   if (finished) return file->add(points);
@@ -254,7 +254,7 @@ Result<std::optional<SeriesPoint>> FileLogStore::last_point(const JobId& job) {
 }
 
 Result<SeriesFile::Reading> FileLogStore::series_now(const JobId& job) {
-  const std::scoped_lock lock(series_mutex_);
+  const MutexLock lock(series_mutex_);
   return SeriesFile::Reading::of(job_dir(job) / "series");
 }
 

@@ -31,7 +31,7 @@ Result<void> FileLogStore::sync_file(const io::UniqueFd& fd, const std::string& 
 Synced FileLogStore::sync() {
   std::vector<LogKey> keys;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     keys.assign(dirty_.begin(), dirty_.end());
   }
   std::vector<Result<std::optional<LogState>>> states(keys.size());
@@ -57,7 +57,7 @@ Synced FileLogStore::sync() {
     synced.set_back.insert(synced.set_back.end(), set_back[at].begin(), set_back[at].end());
     if (states[at] && *states[at]) synced.logs.emplace_back(keys[at], **states[at]);
     if (states[at] || synced.error) continue;
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (dirty_.contains(keys[at])) synced.error = std::move(states[at].error());
   }
   return synced;
@@ -77,53 +77,64 @@ Result<void> FileLogStore::set_back_locked(const LogKey& key, RankLog& log,
 Result<std::optional<LogState>> FileLogStore::sync_one(const LogKey& key,
                                                        std::set<std::filesystem::path>& folders,
                                                        std::vector<LogKey>& set_back) {
-  std::unique_lock lock(mutex_);
-  if (!dirty_.contains(key)) return std::nullopt;
-  auto stored = get(key);
-  if (!stored) return fail(std::move(stored.error()));
-  if ((*stored)->log.unsound()) {
-    if (auto done = set_back_locked(key, (*stored)->log, set_back); !done)
-      return fail(std::move(done.error()));
-  }
-  const std::uint64_t size = (*stored)->log.size();
-  const bool named = (*stored)->named;
-  const auto bytes = (*stored)->log.sync_handle();
-  if (!bytes) return fail(bytes.error());
-  lock.unlock();
-  if (auto done = sync_file(*bytes, base(key).string() + ".log"); !done) {
-    lock.lock();
+  std::uint64_t size = 0;
+  bool named = false;
+  io::UniqueFd bytes;
+  {
+    const MutexLock lock(mutex_);
     if (!dirty_.contains(key)) return std::nullopt;
-    if (stored = get(key); stored) (void)set_back_locked(key, (*stored)->log, set_back);
+    auto stored = get(key);
+    if (!stored) return fail(std::move(stored.error()));
+    if ((*stored)->log.unsound()) {
+      if (auto done = set_back_locked(key, (*stored)->log, set_back); !done)
+        return fail(std::move(done.error()));
+    }
+    size = (*stored)->log.size();
+    named = (*stored)->named;
+    auto handle = (*stored)->log.sync_handle();
+    if (!handle) return fail(std::move(handle.error()));
+    bytes = *std::move(handle);
+  }
+  if (auto done = sync_file(bytes, base(key).string() + ".log"); !done) {
+    const MutexLock lock(mutex_);
+    if (!dirty_.contains(key)) return std::nullopt;
+    if (auto stored = get(key); stored) (void)set_back_locked(key, (*stored)->log, set_back);
     return fail(std::move(done.error()));
   }
   if (!named) {
     if (auto done = sync_folders(key, folders); !done) return fail(std::move(done.error()));
   }
-  lock.lock();
-  // A dirty log stays in memory, so this is the same log, unless its job was removed.
-  if (!dirty_.contains(key)) return std::nullopt;
-  stored = get(key);
-  if (!stored) return fail(std::move(stored.error()));
-  (*stored)->named = true;
-  const auto marked = (*stored)->log.synced(size);
-  if (!marked) return fail(marked.error());
-  if (*marked) {
-    const auto index = (*stored)->log.index_handle();
-    if (!index) return fail(index.error());
-    lock.unlock();
-    auto done = sync_file(*index, base(key).string() + ".index");
-    lock.lock();
+  io::UniqueFd index;
+  {
+    const MutexLock lock(mutex_);
+    // A dirty log stays in memory, so this is the same log, unless its job was removed.
     if (!dirty_.contains(key)) return std::nullopt;
-    stored = get(key);
+    auto stored = get(key);
     if (!stored) return fail(std::move(stored.error()));
-    if (!done) {
-      (*stored)->log.index_sync_failed();
-      return fail(std::move(done.error()));
-    }
-    (*stored)->log.end_synced();
+    (*stored)->named = true;
+    const auto marked = (*stored)->log.synced(size);
+    if (!marked) return fail(marked.error());
+    if (!*marked) return synced_locked(key, (*stored)->log);
+    auto handle = (*stored)->log.index_handle();
+    if (!handle) return fail(std::move(handle.error()));
+    index = *std::move(handle);
   }
-  const LogState state = (*stored)->log.state();
-  if (!(*stored)->log.sync_due()) dirty_.erase(key);
+  auto done = sync_file(index, base(key).string() + ".index");
+  const MutexLock lock(mutex_);
+  if (!dirty_.contains(key)) return std::nullopt;
+  auto stored = get(key);
+  if (!stored) return fail(std::move(stored.error()));
+  if (!done) {
+    (*stored)->log.index_sync_failed();
+    return fail(std::move(done.error()));
+  }
+  (*stored)->log.end_synced();
+  return synced_locked(key, (*stored)->log);
+}
+
+LogState FileLogStore::synced_locked(const LogKey& key, const RankLog& log) {
+  const LogState state = log.state();
+  if (!log.sync_due()) dirty_.erase(key);
   if (state.durable) let_go(logs_.find(key));
   return state;
 }

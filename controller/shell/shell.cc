@@ -52,9 +52,10 @@ Shell::~Shell() { stop(); }
 // --- start and stop ------------------------------------------------------------------------------
 
 Result<Shell::Started> Shell::start() {
+  strand_.assert_idle();
   JournalIndex expected(1);
   std::unordered_set<JobId> submitted;
-  Replay replay([&](const journal::Row& row, const core::Ledger& ledger) {
+  Replay replay([&](const journal::Row& row, const core::Ledger& ledger) MUSTER_REQUIRES(strand_) {
     // A gap in the indexes: rows that were archived or superseded. Watchers of all jobs cannot get
     // what was there.
     if (row.index > expected) history_.missing_to(JournalIndex(row.index.value - 1));
@@ -105,6 +106,7 @@ Result<Shell::Started> Shell::start() {
 
 void Shell::open() {
   strand_.post("open", [this] {
+    strand_.assert_on();
     open_ = true;
     state_.presence.listening_since = clock_.now().boot;
     wants_propose_ = true;
@@ -117,6 +119,7 @@ void Shell::stop() {
   stopped_ = true;
   std::promise<void> idle_now;
   strand_.post("stop", [&] {
+    strand_.assert_on();
     on_idle_ = [&idle_now] { idle_now.set_value(); };
     turn();
   });
@@ -124,11 +127,13 @@ void Shell::stop() {
   disk_.stop();
   archive_reads_.stop();
   strand_.stop();
+  strand_.assert_idle();
   timer_.reset();
 }
 
 void Shell::pause(std::string why) {
-  MUSTER_ASSERT(strand_.on_this() && !in_flight_, "paused on the strand, between two batches");
+  strand_.assert_on();
+  MUSTER_ASSERT(!in_flight_, "a shell is paused between two batches");
   paused_ = std::move(why);
 }
 
@@ -144,7 +149,7 @@ void Shell::idle() {
 bool Shell::push(Item item, bool bounded) {
   item.heard = item.arrived;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (bounded && bounded_ >= options_.inbox_max) return false;
     const std::optional<HeartbeatSlot> slot = heartbeat_slot(item);
     if (slot && replace_heartbeat(item, *slot)) return true;
@@ -230,7 +235,7 @@ void Shell::with_archive(const char* name, std::move_only_function<void(journal:
 
 std::vector<Shell::Item> Shell::drain(std::optional<BootTime>& first_left) {
   std::vector<Item> items;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   scheduled_ = false;
   if (in_flight_) return items;  // release() calls turn() again
   const std::size_t count = std::min(inbox_.size(), options_.batch_max);
@@ -250,6 +255,7 @@ std::vector<Shell::Item> Shell::drain(std::optional<BootTime>& first_left) {
 }
 
 void Shell::turn() {
+  strand_.assert_on();
   std::optional<BootTime> first_left;
   std::vector<Item> items = drain(first_left);
   if (in_flight_) return;
@@ -342,6 +348,7 @@ void Shell::arm(BootTime wake_at) {
   const Duration after = std::max<Duration>(wake_at - now, std::chrono::milliseconds(1));
   horizon_.set_timer(now + after);
   timer_->arm(after, [this] {
+    strand_.assert_on();
     wants_propose_ = true;
     // While a batch is in flight, the strand is well and only the disk is busy: no stall.
     if (in_flight_) horizon_.set_timer({});
@@ -354,6 +361,7 @@ void Shell::append(std::shared_ptr<Batch> batch) {
   disk_.post("append", [this, batch = std::move(batch)]() mutable {
     Result<void> done = journal_.append(batch->rows());
     strand_.post("release", [this, batch = std::move(batch), done = std::move(done)]() mutable {
+      strand_.assert_on();
       in_flight_ = false;
       if (!done) {
         failed_ = true;
@@ -419,6 +427,7 @@ void Shell::archive_next() {
   disk_.post("archive", [this, job = archive_.front()] {
     Result<void> done = journal_.archive(job);
     strand_.post("archived", [this, job, done = std::move(done)] {
+      strand_.assert_on();
       archiving_ = false;
       archive_.pop_front();
       // The rows stay where they are; the next start tries again.
@@ -433,7 +442,7 @@ void Shell::archive_next() {
 // --- watchers ------------------------------------------------------------------------------------
 
 bool Shell::add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job) {
-  MUSTER_ASSERT(strand_.on_this(), "watchers are added on the strand");
+  strand_.assert_on();
   if (watchers_.size() >= options_.watchers_max) return false;
   Watcher* const pointer = watcher.get();
   watchers_.emplace(pointer, Watching{std::move(watcher), job});
@@ -447,6 +456,7 @@ bool Shell::add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job) {
 
 void Shell::remove_watcher(const Watcher* watcher) {
   strand_.post("watcher-gone", [this, watcher] {
+    strand_.assert_on();
     const auto found = watchers_.find(watcher);
     if (found == watchers_.end()) return;
     std::erase(watching_all_, watcher);

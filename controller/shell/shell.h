@@ -32,7 +32,6 @@
 #include <chrono>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -40,6 +39,7 @@
 #include <vector>
 
 #include "common/async/loop.h"
+#include "common/base/mutex.h"
 #include "controller/core/horizon.h"
 #include "controller/core/turn.h"
 #include "controller/shell/view.h"
@@ -87,10 +87,15 @@ class Shell {
     std::string paused;
   };
   Result<Started> start();
-  // Only between start() and open().
-  [[nodiscard]] const core::Ledger& started_ledger() const { return state_.ledger; }
-  // Call it before open(). The listener must outlive stop().
-  void set_listener(Listener* listener) { listener_ = listener; }
+  // Only between start() and the first input.
+  [[nodiscard]] const core::Ledger& started_ledger() const MUSTER_REQUIRES(strand_) {
+    return state_.ledger;
+  }
+  // Call it before the first input. The listener must outlive stop().
+  void set_listener(Listener* listener) {
+    strand_.assert_idle();
+    listener_ = listener;
+  }
   // From here on, silence is judged and jobs are placed.
   void open();
   void stop();
@@ -112,7 +117,7 @@ class Shell {
   // given before. For Journal::archived() and archived_job().
   void with_archive(const char* name, std::move_only_function<void(journal::Journal&)> work);
   void remove_watcher(const Watcher* watcher);
-  [[nodiscard]] async::Loop& strand() { return strand_; }
+  [[nodiscard]] async::Loop& strand() MUSTER_RETURN_CAPABILITY(strand_) { return strand_; }
   [[nodiscard]] JournalIndex durable() const {
     return JournalIndex(durable_.load(std::memory_order_acquire));
   }
@@ -149,61 +154,63 @@ class Shell {
   bool push(Item item, bool bounded);
   // Nothing: it is no heartbeat.
   static std::optional<HeartbeatSlot> heartbeat_slot(const Item& item);
-  bool replace_heartbeat(Item& item, const HeartbeatSlot& slot);
-  void turn();
-  std::vector<Item> drain(std::optional<BootTime>& first_left);
+  bool replace_heartbeat(Item& item, const HeartbeatSlot& slot) MUSTER_REQUIRES(mutex_);
+  void turn();  // on the strand, as what follows
+  std::vector<Item> drain(std::optional<BootTime>& first_left) MUSTER_REQUIRES(strand_);
   static void sort_into(Batch& batch, Item item);
-  void run(Batch& batch, bool any, const std::optional<BootTime>& first_left);
-  void tell_readings(const Batch& batch);
-  void append(std::shared_ptr<Batch> batch);
-  void release(Batch& batch);
-  void tell_watchers(const Batch& batch, const View& view);
-  void archive_next();
-  void arm(BootTime wake_at);
-  void idle();
-  [[nodiscard]] View view() const {
+  void run(Batch& batch, bool any, const std::optional<BootTime>& first_left)
+      MUSTER_REQUIRES(strand_);
+  void tell_readings(const Batch& batch) MUSTER_REQUIRES(strand_);
+  void append(std::shared_ptr<Batch> batch) MUSTER_REQUIRES(strand_);
+  void release(Batch& batch) MUSTER_REQUIRES(strand_);
+  void tell_watchers(const Batch& batch, const View& view) MUSTER_REQUIRES(strand_);
+  void archive_next() MUSTER_REQUIRES(strand_);
+  void arm(BootTime wake_at) MUSTER_REQUIRES(strand_);
+  void idle() MUSTER_REQUIRES(strand_);
+  [[nodiscard]] View view() const MUSTER_REQUIRES(strand_) {
     return {state_.ledger, state_.presence, history_, options_.limits, now_, paused_};
   }
 
   journal::Journal& journal_;
   const Clock& clock_;
   Options options_;
-  Listener* listener_ = nullptr;
+  Listener* listener_ MUSTER_GUARDED_BY(strand_) = nullptr;
 
-  std::mutex mutex_;  // guards inbox_, waiting_heartbeats_, scheduled_, bounded_
-  std::deque<Item> inbox_;
-  std::map<HeartbeatSlot, Item*> waiting_heartbeats_;  // of the inbox
-  bool scheduled_ = false;
-  std::size_t bounded_ = 0;  // items in the inbox that count against inbox_max
+  Mutex mutex_;
+  std::deque<Item> inbox_ MUSTER_GUARDED_BY(mutex_);
+  std::map<HeartbeatSlot, Item*> waiting_heartbeats_ MUSTER_GUARDED_BY(mutex_);  // of the inbox
+  bool scheduled_ MUSTER_GUARDED_BY(mutex_) = false;
+  // Items in the inbox that count against inbox_max.
+  std::size_t bounded_ MUSTER_GUARDED_BY(mutex_) = 0;
 
-  // Used on the strand only, from here.
-  core::State state_;
-  History history_;
-  Now now_{};                               // of the running batch
+  core::State state_ MUSTER_GUARDED_BY(strand_);
+  History history_ MUSTER_GUARDED_BY(strand_);
+  Now now_ MUSTER_GUARDED_BY(strand_){};    // of the running batch
   std::atomic<std::uint64_t> durable_ = 0;  // written on the strand
-  bool open_ = false, in_flight_ = false, failed_ = false;
-  std::string paused_;  // the reason; empty: not paused
-  bool wants_propose_ = false;
-  core::Horizon horizon_;  // also knows for when the timer is armed
+  bool open_ MUSTER_GUARDED_BY(strand_) = false, in_flight_ MUSTER_GUARDED_BY(strand_) = false;
+  bool failed_ MUSTER_GUARDED_BY(strand_) = false;
+  std::string paused_ MUSTER_GUARDED_BY(strand_);  // the reason; empty: not paused
+  bool wants_propose_ MUSTER_GUARDED_BY(strand_) = false;
+  core::Horizon horizon_ MUSTER_GUARDED_BY(strand_);  // also knows for when the timer is armed
   // Batches of only heartbeats do not propose before this time: propose must not use up the core.
-  BootTime heartbeat_propose_at_{};
-  std::deque<JobId> archive_;
-  bool archiving_ = false;
-  std::move_only_function<void()> on_idle_;  // set while stopping
+  BootTime heartbeat_propose_at_ MUSTER_GUARDED_BY(strand_){};
+  std::deque<JobId> archive_ MUSTER_GUARDED_BY(strand_);
+  bool archiving_ MUSTER_GUARDED_BY(strand_) = false;
+  std::move_only_function<void()> on_idle_ MUSTER_GUARDED_BY(strand_);  // set while stopping
   struct Watching {
     std::shared_ptr<Watcher> watcher;
     JobId job;
   };
-  std::unordered_map<const Watcher*, Watching> watchers_;
-  std::unordered_multimap<JobId, Watcher*> by_job_;
-  std::vector<Watcher*> watching_all_;
+  std::unordered_map<const Watcher*, Watching> watchers_ MUSTER_GUARDED_BY(strand_);
+  std::unordered_multimap<JobId, Watcher*> by_job_ MUSTER_GUARDED_BY(strand_);
+  std::vector<Watcher*> watching_all_ MUSTER_GUARDED_BY(strand_);
 
   bool stopped_ = false;  // used by the stopping thread
 
   async::Loop strand_{"shell"};
   async::Loop disk_{"journal"};
   async::Loop archive_reads_{"archive"};
-  std::unique_ptr<async::Timer> timer_;
+  std::unique_ptr<async::Timer> timer_ MUSTER_GUARDED_BY(strand_);
 };
 
 }  // namespace muster::controller

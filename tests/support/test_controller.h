@@ -47,9 +47,10 @@ struct TestController {
         Hub::Options{
             .version = "test", .cluster_out = "/out", .on_behind = std::move(setup.on_behind)},
         [](grpc::CallbackServerContext*) { return new NoLogs; });
-    collected->start(shell->started_ledger());
     hub->set_start(*started);
     shell->set_listener(hub.get());
+    shell->strand().assert_idle();
+    collected->start(shell->started_ledger());
     shell->open();
   }
   ~TestController() { stop(); }

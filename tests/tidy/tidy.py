@@ -5,6 +5,7 @@
              arrows have no cycle
   pure       controller/core, agent/core, common/engine, common/text, and launcher and shell of common/compat see the standard library, protobuf messages and each other's base: no I/O
   banned     calls that have a better replacement here, named in the message
+  threads    the product locks with common/base/mutex.h, whose annotations clang checks (threads.py); tests may use the standard types
   headers    #pragma once, an opening comment that says what the header owns, and NAME.cc includes its NAME.h before anything else: so
              every such header is known to be self-contained
   engines    outside an engine's folder and the table nobody compares engines' names or asks is_NAME(): what differs is a field of Engine, so that
@@ -247,6 +248,18 @@ for path in SOURCES:
                     "banned",
                     f"'{pattern.search(code).group(0).strip()}': use {instead}",
                 )
+
+# --- threads --------------------------------------------------------------------------------------------------------
+STANDARD_LOCK = re.compile(
+    r"\bstd::(?:(?:recursive_|timed_|recursive_timed_|shared_|shared_timed_)?mutex|condition_variable(?:_any)?|(?:lock_guard|scoped_lock|unique_lock|shared_lock))\b"
+)
+for path in PRODUCT:
+    if path.relative_to(ROOT) == pathlib.PurePath("common/base/mutex.h"):
+        continue
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        match = STANDARD_LOCK.search(line.split("//")[0])
+        if match:
+            problem(path, number, "threads", f"{match[0]}: use common/base/mutex.h")
 
 # --- headers --------------------------------------------------------------------------------------------------------
 for path in PRODUCT:

@@ -137,6 +137,21 @@ class Tidy(unittest.TestCase):
         self.write("tests/dumps/MANIFEST", frozen + frozen)
         self.assertIn("'wire/v1/schema.txt' stands twice", "".join(self.problems()))
 
+    def test_the_product_locks_with_its_own_mutex(self):
+        self.write("common/base/CMakeLists.txt", "muster_library(muster_base)\n")
+        lock = "const std::lock_guard lock(mutex_);  // not std::scoped_lock\n"
+        self.write("common/base/mutex.h", HEADER + "std::mutex mutex_;\n")
+        self.write("common/base/gate.h", HEADER + "std::shared_mutex a;\nMutex b;  // no std::mutex\n")
+        self.write("common/base/gate.cc", '#include "common/base/gate.h"\n' + lock)
+        self.write("tests/unit/base/gate_test.cc", lock)
+        self.assertEqual(
+            sorted(self.problems()),
+            [
+                "common/base/gate.cc:2: threads: std::lock_guard: use common/base/mutex.h",
+                "common/base/gate.h:3: threads: std::shared_mutex: use common/base/mutex.h",
+            ],
+        )
+
     def test_words_of_the_glossary(self):
         self.write(
             "docs/page.md", "Every node sends its pul" + "ses.\n"

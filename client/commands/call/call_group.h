@@ -6,9 +6,9 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <set>
+
+#include "common/base/mutex.h"
 
 namespace muster::client {
 
@@ -37,10 +37,10 @@ class CallGroup {
   bool wait_for(std::chrono::nanoseconds time);
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::set<grpc::ClientContext*> calls_;  // guarded by mutex_
-  bool cancelled_ = false;                // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::set<grpc::ClientContext*> calls_ MUSTER_GUARDED_BY(mutex_);
+  bool cancelled_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster::client

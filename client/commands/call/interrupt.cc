@@ -53,20 +53,20 @@ void Interrupt::run(std::optional<std::chrono::milliseconds> timeout) {
 void Interrupt::fire(Reason reason) {
   // All of this is under the lock. A callback that is set at the same time is called by one of the
   // two sides. After a callback is removed, no thread is inside it.
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   reason_ = reason;
   calls_.cancel();
   if (on_fire_) on_fire_();
 }
 
 Interrupt::OnFire::OnFire(Interrupt& owner, std::function<void()> callback) : owner_(owner) {
-  const std::scoped_lock lock(owner_.mutex_);
+  const MutexLock lock(owner_.mutex_);
   owner_.on_fire_ = std::move(callback);
   if (owner_.fired()) owner_.on_fire_();
 }
 
 Interrupt::OnFire::~OnFire() {
-  const std::scoped_lock lock(owner_.mutex_);
+  const MutexLock lock(owner_.mutex_);
   owner_.on_fire_ = nullptr;
 }
 

@@ -10,11 +10,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <thread>
 
 #include "client/commands/call/call_group.h"
+#include "common/base/mutex.h"
 
 namespace muster::client {
 
@@ -54,8 +54,8 @@ class Interrupt {
   void fire(Reason reason);
 
   CallGroup calls_;
-  std::mutex mutex_;
-  std::function<void()> on_fire_;  // guarded by mutex_
+  Mutex mutex_;
+  std::function<void()> on_fire_ MUSTER_GUARDED_BY(mutex_);
   std::atomic<Reason> reason_ = Reason::None;
   std::atomic<bool> stop_ = false;
   std::thread thread_;

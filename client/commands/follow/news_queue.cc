@@ -5,22 +5,23 @@
 namespace muster::client {
 
 void NewsQueue::push(News news) {
-  std::unique_lock lock(mutex_);
-  room_.wait(lock, [this] { return news_.size() < kMost || closed_; });
+  const MutexLock lock(mutex_);
+  while (news_.size() >= kMost && !closed_) room_.wait(mutex_);
   if (closed_) return;
   news_.push_back(std::move(news));
   ready_.notify_one();
 }
 
 std::deque<News> NewsQueue::take(std::chrono::steady_clock::time_point until) {
-  std::unique_lock lock(mutex_);
-  ready_.wait_until(lock, until, [this] { return !news_.empty() || closed_; });
+  const MutexLock lock(mutex_);
+  while (news_.empty() && !closed_ && ready_.wait_until(mutex_, until)) {
+  }
   room_.notify_all();
   return std::exchange(news_, {});
 }
 
 void NewsQueue::close() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   closed_ = true;
   ready_.notify_all();
   room_.notify_all();

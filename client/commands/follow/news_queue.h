@@ -5,12 +5,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <variant>
 
 #include "common/base/error.h"
+#include "common/base/mutex.h"
 #include "muster/v1/job_service.pb.h"
 
 namespace muster::client {
@@ -36,10 +35,10 @@ class NewsQueue {
   void close();
 
  private:
-  std::mutex mutex_;
-  std::condition_variable ready_, room_;
-  std::deque<News> news_;
-  bool closed_ = false;
+  Mutex mutex_;
+  CondVar ready_, room_;
+  std::deque<News> news_ MUSTER_GUARDED_BY(mutex_);
+  bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster::client
