@@ -1,8 +1,11 @@
 #include "client/render/incident.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,13 +14,44 @@
 #include "common/proto/proto_time.h"
 
 namespace muster::render {
+namespace {
 
-std::string incident_text(const v1::Incident& incident, const Style& style) {
+constexpr std::size_t kNodesNamed = 4;
+
+// "step 'code' of the start failed on 'n1', 'n2' and 3 more", one line for each step.
+std::vector<std::string> failed_steps(const v1::Attempt& attempt) {
+  std::map<std::string, std::vector<std::string>> nodes;  // by step
+  for (const v1::NodePlacement& node : attempt.nodes()) {
+    if (!node.failed_start_step().empty())
+      nodes[node.failed_start_step()].push_back(fmt::format("'{}'", printable(node.node())));
+  }
+  std::vector<std::string> lines;
+  for (const auto& [step, names] : nodes) {
+    const std::size_t named = std::min(names.size(), kNodesNamed);
+    lines.push_back(
+        fmt::format("step '{}' of the start failed on {}", printable(step),
+                    fmt::join(names.begin(),
+                              std::next(names.begin(), static_cast<std::ptrdiff_t>(named)), ", ")));
+    if (names.size() > named) lines.back() += fmt::format(" and {} more", names.size() - named);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string incident_text(const v1::Incident& incident,
+                          const google::protobuf::RepeatedPtrField<v1::Attempt>& attempts,
+                          const Style& style) {
   std::string out = style.paint(Tint::Bold, fmt::format("attempt {} broke: {}", incident.attempt(),
                                                         printable(incident.verdict().reason()))) +
                     "\n";
   if (!incident.verdict().evidence().empty())
     out += "  " + style.paint(Tint::Dim, printable(incident.verdict().evidence())) + "\n";
+  if (const auto attempt = std::ranges::find(attempts, incident.attempt(), &v1::Attempt::number);
+      attempt != attempts.end()) {
+    for (const std::string& line : failed_steps(*attempt))
+      out += "  " + style.paint(Tint::Dim, line) + "\n";
+  }
   const bool has_fault = incident.has_fault();
   if (!has_fault && !incident.has_detected()) return out;
   const WallTime start = to_wall(has_fault ? incident.fault() : incident.detected());

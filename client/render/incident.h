@@ -8,7 +8,10 @@
 
 namespace muster::render {
 
-// Returns several lines, each with its end. Times that are not reached yet are left out.
-std::string incident_text(const v1::Incident& incident, const Style& style);
+// Returns several lines, each with its end. Times that are not reached yet are left out. The steps
+// in which nodes failed to start are those of the incident's attempt, if it is in `attempts`.
+std::string incident_text(const v1::Incident& incident,
+                          const google::protobuf::RepeatedPtrField<v1::Attempt>& attempts,
+                          const Style& style);
 
 }  // namespace muster::render

@@ -20,17 +20,23 @@ std::size_t exit_bytes(const core::RankExited& exit) {
          std::min(exit.evidence.size(), kShownBytesMost);
 }
 
-std::size_t placed_bytes(const core::PlacedNode& placed) {
+std::size_t failed_start_bytes(const core::NodePart& part) {
+  return part.start_failed ? kFieldBytes + part.start_failed->step.size() : 0;
+}
+
+std::size_t node_bytes(const core::NodePart& part) {
+  const core::PlacedNode& placed = part.placed;
   std::size_t bytes = kFieldBytes + kNodeFields + placed.node.str().size() +
                       placed.boot_id.str().size() + placed.instance.str().size() +
                       placed.address.size() + placed.interface.size() + 5 * kFieldBytes +
-                      5 * (placed.devices.size() + placed.physical_ids.size());
+                      5 * (placed.devices.size() + placed.physical_ids.size()) +
+                      failed_start_bytes(part);
   for (const std::string& address : placed.device_ips) bytes += address.size() + kFieldBytes;
   return bytes;
 }
 
 std::size_t brief_node_bytes(const core::NodePart& part) {
-  return kFieldBytes + kNodeFields + part.placed.node.str().size();
+  return kFieldBytes + kNodeFields + part.placed.node.str().size() + failed_start_bytes(part);
 }
 
 void add_exit(v1::Attempt& shown, const core::RankExited& exit) {
@@ -52,6 +58,7 @@ void add_brief_node(v1::Attempt& shown, const core::NodePart& part) {
   node.set_rank_count(part.placed.rank_count);
   node.set_started(part.started);
   node.set_swept(part.swept);
+  if (part.start_failed) node.set_failed_start_step(part.start_failed->step);
 }
 
 // The exits that show what happened: the verdict's rank, then the bad ones before the stop, then
@@ -86,7 +93,7 @@ std::size_t brief_bytes(const core::AttemptRecord& attempt) {
 std::size_t full_bytes(const core::AttemptRecord& attempt) {
   std::size_t bytes = 0;
   for (const core::NodePart& part : attempt.parts) {
-    bytes += placed_bytes(part.placed);
+    bytes += node_bytes(part);
     for (const auto& [rank, exit] : part.exits) bytes += exit_bytes(exit);
   }
   return bytes;
@@ -108,7 +115,7 @@ void add_full(v1::Attempt& shown, const core::AttemptRecord& attempt) {
 
 void add_nodes(v1::Attempt& shown, const core::AttemptRecord& attempt, std::size_t most) {
   std::size_t whole = 0, used = 0;
-  for (const core::NodePart& part : attempt.parts) whole += placed_bytes(part.placed);
+  for (const core::NodePart& part : attempt.parts) whole += node_bytes(part);
   for (const core::NodePart& part : attempt.parts) {
     if (whole <= most) {
       *shown.add_nodes() = to_v1(part);

@@ -211,6 +211,7 @@ v1::NodePlacement to_v1(const core::NodePart& part) {
   shown.mutable_physical_ids()->Add(part.placed.physical_ids.begin(),
                                     part.placed.physical_ids.end());
   for (const std::string& address : part.placed.device_ips) shown.add_device_ips(address);
+  if (part.start_failed) shown.set_failed_start_step(part.start_failed->step);
   return shown;
 }
 

@@ -84,9 +84,11 @@ struct Sayer {
             fmt::format("node '{}' started {}", e.node.str(), plural(e.pids.size(), "rank"))};
   }
   EventText operator()(const core::NodeStartFailed& e) const {
-    return {"node-start-failed", with_reason(fmt::format("node '{}' could not start ({})",
-                                                         e.node.str(), core::to_string(e.why)),
-                                             e.text)};
+    return {"node-start-failed",
+            with_reason(fmt::format("node '{}' could not start ({}){}", e.node.str(),
+                                    core::to_string(e.why),
+                                    e.step.empty() ? "" : fmt::format(" in step '{}'", e.step)),
+                        e.text)};
   }
   EventText operator()(const core::RankExited& e) const {
     std::string text = core::exit_text(e);

@@ -72,6 +72,7 @@ NamedJob named_job(const core::JobRecord& job, const std::string& cluster_out) {
 
 void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& wanted,
                 std::move_only_function<void(Result<NamedJobs>)> done) {
+  edge.shell.strand().assert_on();
   auto lookup = std::make_unique<ArchiveLookup>(
       ArchiveLookup{.edge = edge, .found = {}, .left = {}, .done = std::move(done)});
   for (const WantedJob& one : wanted) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/base/controls.h"
 #include "common/base/utf8.h"
 #include "common/proto/proto_time.h"
 #include "controller/core/chains/saved_before.h"
@@ -112,6 +113,7 @@ class FactDecider {
   Decision decided(NodeStartFailed& event) const {
     if (part_.start_failed) return nothing();
     event.text = cut(event.text, kSentenceBytes);
+    event.step = without_controls(cut(event.step, kStartStepBytes));
     if (event.why == StartFailure::Checkpoint) {
       bound_reading(event);
     } else {

@@ -69,8 +69,10 @@ void dump_part(std::string& out, const NodePart& part) {
     out +=
         fmt::format("      clock ahead {} ms\n", *part.clock_ahead / std::chrono::milliseconds(1));
   if (part.start_failed)
-    out += fmt::format("      start failed {} '{}' at {}\n", to_string(part.start_failed->why),
-                       part.start_failed->text, times_text(*part.start_failed));
+    out += fmt::format(
+        "      start failed {} '{}' at {}{}\n", to_string(part.start_failed->why),
+        part.start_failed->text, times_text(*part.start_failed),
+        part.start_failed->step.empty() ? "" : fmt::format(" step='{}'", part.start_failed->step));
   if (part.start_failed && part.start_failed->needed > 0)
     out += fmt::format("        read {} of {} shards ({}), torn: {}\n", part.start_failed->there,
                        part.start_failed->needed, part.start_failed->names_sha256,

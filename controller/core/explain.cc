@@ -112,17 +112,37 @@ std::string disk_text(const Presence& presence, const AttemptSeen* attempt, cons
   return text + "; its ranks go on";
 }
 
+// How far the start has come on these nodes, one line each, as far as it is known.
+void explain_starts(std::vector<std::string>& lines, const AttemptSeen* attempt,
+                    const std::vector<std::string>& nodes) {
+  if (attempt == nullptr) return;
+  std::size_t listed = 0;
+  for (const std::string& node : nodes) {
+    const auto start = attempt->starts.find(NodeName(node));
+    if (start == attempt->starts.end()) continue;
+    const StartSeen& seen = start->second;
+    std::string text = seen.step.empty() ? "" : fmt::format("step '{}'", seen.step);
+    if (!seen.progress.empty())
+      text = text.empty() ? seen.progress : fmt::format("{} ({})", seen.progress, text);
+    if (!text.empty() && ++listed <= kNodesNamed)
+      lines.push_back(fmt::format("node '{}': {}", node, text));
+  }
+}
+
 void explain_live(std::vector<std::string>& lines, const Presence& presence, const JobRecord& job,
                   const AttemptRecord& attempt, Now now, const Limits& limits) {
   const auto seen = presence.attempts.find({job.id, attempt.number});
   const AttemptSeen* attempt_seen = seen == presence.attempts.end() ? nullptr : &seen->second;
+  const auto is_set_up = [&](const NodeName& node) {
+    if (attempt_seen == nullptr || setup_time(job.spec) == Duration::zero()) return false;
+    const auto start = attempt_seen->starts.find(node);
+    return start != attempt_seen->starts.end() && start->second.setting_up;
+  };
   std::vector<std::string> not_started, setting_up;
   for (const NodePart& part : attempt.parts) {
     const NodeName& node = part.placed.node;
     if (!part.started && !part.swept)
-      (seen != presence.attempts.end() && seen->second.setting_up.contains(node) ? setting_up
-                                                                                 : not_started)
-          .push_back(node.str());
+      (is_set_up(node) ? setting_up : not_started).push_back(node.str());
     if (part.swept || part.idle()) continue;
     if (is_silent(presence, node, now.boot, limits.silent_after)) {
       lines.push_back(
@@ -140,27 +160,25 @@ void explain_live(std::vector<std::string>& lines, const Presence& presence, con
     const auto add = [&what](bool has, const char* phase) {
       if (has) what += fmt::format("{}{}", what.empty() ? "" : ", ", phase);
     };
+    add(copies_code(job.spec), "code.patches");
     add(fetches_files(job.spec), "shards of other nodes");
     add(!runtime.image().empty(), "runtime.image");
-    add(!runtime.setup().empty() || what.empty(), "runtime.setup");
+    add(!runtime.setup().empty(), "runtime.setup");
     lines.push_back(fmt::format("attempt {} is being set up ({}) on {}, within {} a node",
                                 attempt.number.value, what, some_of(setting_up),
                                 age_text(setup_time(job.spec))));
-    std::size_t listed = 0;
-    for (const std::string& node : setting_up) {
-      const std::string& text = seen->second.setting_up.at(NodeName(node));
-      if (!text.empty() && ++listed <= kNodesNamed)
-        lines.push_back(fmt::format("node '{}': {}", node, text));
-    }
+    explain_starts(lines, attempt_seen, setting_up);
   }
   if (std::string back = went_back_text(job, attempt); !back.empty())
     lines.push_back(std::move(back));
   if (const auto note = attempt.notes.find(Note::LossNotFinite); note != attempt.notes.end())
     lines.push_back(
         fmt::format("the loss was not a number at step {}", note->second.step.value_or(-1)));
-  if (!not_started.empty())
+  if (!not_started.empty()) {
     lines.push_back(fmt::format("attempt {} is being started; not started yet: {}",
                                 attempt.number.value, some_of(not_started)));
+    explain_starts(lines, attempt_seen, not_started);
+  }
 }
 
 // The job's last step and its time, also for a training that hangs.

@@ -267,10 +267,13 @@ class Observer {
     AttemptSeen& seen = presence_.attempts[{id, attempt->number}];
     fold_progress(seen, reading, part->placed, now_);
     fold_notes(node, job->second, *attempt, reading);
-    if (reading.setting_up()) {
-      seen.setting_up[node] = without_controls(shortened(reading.setup_text(), kSetupTextBytes));
+    if (reading.setting_up() || !reading.start_step().empty()) {
+      seen.starts[node] = {
+          .setting_up = reading.setting_up(),
+          .step = without_controls(shortened(reading.start_step(), kStartStepBytes)),
+          .progress = without_controls(shortened(reading.setup_text(), kSetupTextBytes))};
     } else {
-      seen.setting_up.erase(node);
+      seen.starts.erase(node);
     }
     if (reading.has_lease_left()) {
       seen.leases_end[node] = now_.boot + lease_left(reading);

@@ -223,7 +223,7 @@ def agents():
             'swept { why: SWEPT_WHY_ENDED }',
         ),
         (
-            'start_failed { why: START_FAILURE_DISK text: "disk full" }',
+            'start_failed { why: START_FAILURE_DISK text: "disk full" step: "check" }',
             'swept { why: SWEPT_WHY_NEVER_STARTED }',
         ),
         (
@@ -242,7 +242,7 @@ def agents():
         for history in ends
     ]
     heartbeat = ('== n0\nheartbeat { number: 1 devices { id: 0 health: DEVICE_HEALTH_BAD occupants { pid: 9 } } readings { job_id: "j1" attempt: 1 ranks { rank: 0 step: 4 loss: 1 }\n'
-             '  samples { step: 4 seconds: 1 } shards { step: 4 shard: "rank_0" bytes: 1 finished: true expected: 1 path: "/c" } setting_up: true setup_text: "x" } }\n')  # fmt: skip
+             '  samples { step: 4 seconds: 1 } shards { step: 4 shard: "rank_0" bytes: 1 finished: true expected: 1 path: "/c" } setting_up: true setup_text: "x" start_step: "container" } }\n')  # fmt: skip
     return [hello("n0", [(0, 0, "ascend910_93"), (1, 0, "ascend910_93"), (2, 1, "ascend910_93")]), hello("n0", [(0, 0, "cpu"), (0, 1, "cpu"), (1, 2, "cpu")]),
             hello("n0", [(0, 0, "ascend910b"), (1, 8, "ascend910b"), (2, 8, "ascend910b")]) + hello("n1", cpu), *histories, two + heartbeat + "== later 60\n" + heartbeat,
             two + hello("n0", cpu, 'present { job_id: "j1" attempt: 1 } present { job_id: "j9" attempt: 3 }') + "== later 2000\n"]  # fmt: skip
@@ -277,7 +277,7 @@ def diff():
 WORDS = {
     "agents": r"""
         "== n0" "== n1" "== later " "hello { " "facts { " "heartbeat { " "devices { " "physical_id: " "job_id: " "attempt: " "started { " "exited { " "swept { "
-        "start_failed { " "first_step { " "auxiliary_exited { " "rank: " "seconds: " "readings { " "ranks { " "samples { " "shards { " "occupants { "
+        "start_failed { " "start_step: " "first_step { " "auxiliary_exited { " "rank: " "seconds: " "readings { " "ranks { " "samples { " "shards { " "occupants { "
         "present { " "incarnation: " "uptime { " "4294967295" "18446744073709551615" "-9223372036854775808"
     """,
     "diff": r"""

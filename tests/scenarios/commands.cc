@@ -329,6 +329,7 @@ void start_failed(World& world, const Command& command) {
                                        : why == "newer" ? static_cast<v1::StartFailure>(99)
                                                         : v1::START_FAILURE_LAUNCH);
   fact.mutable_start_failed()->set_text(command.option("text"));
+  fact.mutable_start_failed()->set_step(command.option("step"));
   if (why == "checkpoint") {
     v1::CheckpointReading& checkpoint = *fact.mutable_start_failed()->mutable_checkpoint();
     for (const std::string& name : list_of(command.option("torn"))) checkpoint.add_torn(name);
@@ -447,8 +448,8 @@ void first_step(World& world, const Command& command) {
          std::move(fact));
 }
 
-// A heartbeat with readings of one attempt, from its first node or the named one: its step, or a
-// checkpoint's shards.
+// A heartbeat with readings of one attempt, from its first node or the named one: how far its start
+// has come, its step, or a checkpoint's shards.
 void heartbeat(World& world, const Command& command) {
   const core::JobRecord& job = job_named(world, command.word(0));
   const core::AttemptRecord& attempt = attempt_named(world, command);
@@ -459,6 +460,8 @@ void heartbeat(World& world, const Command& command) {
   v1::AttemptReading& reading = *heard.heartbeat.add_readings();
   reading.set_job_id(job.id.str());
   reading.set_attempt(attempt.number.value);
+  reading.set_start_step(command.option("start_step"));
+  reading.set_setup_text(command.option("progress"));
   if (command.has("step")) {
     v1::RankReading& rank = *reading.add_ranks();
     rank.set_rank(attempt.part(NodeName(node))->placed.first_rank.value);

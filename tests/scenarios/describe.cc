@@ -62,8 +62,10 @@ class Describer {
     return head(event) + fmt::format("{} started", event.node.str());
   }
   std::string operator()(const core::NodeStartFailed& event) const {
-    return head(event) + fmt::format("{} failed to start ({}): {}", event.node.str(),
-                                     core::to_string(event.why), event.text);
+    return head(event) +
+           fmt::format(
+               "{} failed to start ({}){}: {}", event.node.str(), core::to_string(event.why),
+               event.step.empty() ? "" : fmt::format(" in step '{}'", event.step), event.text);
   }
   std::string operator()(const core::RankExited& event) const {
     return head(event) + core::exit_text(event);

@@ -48,7 +48,8 @@ struct Text {
     return fmt::format("started: {} on {}", run(event), event.node.str());
   }
   std::string operator()(const core::NodeStartFailed& event) const {
-    return fmt::format("start failed: {} on {}: {}", run(event), event.node.str(), event.text);
+    return fmt::format("start failed: {} on {}{}: {}", run(event), event.node.str(),
+                       event.step.empty() ? "" : " in step " + event.step, event.text);
   }
   std::string operator()(const core::RankExited& event) const {
     return fmt::format("exited: {} on {}: rank {} code {} signal {}{}{}", run(event),

@@ -314,7 +314,7 @@ class Follower {
           incident.mutable_verdict()->set_reason(
               printed_reasons_.reason(incident.verdict().reason()));
         if (last) incident.mutable_verdict()->clear_evidence();  // printed below
-        fmt::print("\n{}", render::incident_text(incident, style));
+        fmt::print("\n{}", render::incident_text(incident, job_.attempts(), style));
       }
       if (const auto chart = view_.chart(style, screen_.is_one() ? screen_.block_width() : 80, 8);
           !chart.empty()) {

@@ -131,7 +131,7 @@ void print_job(const Context& context, const v1::Job& job) {
   print_attempts(context, job);
   for (v1::Incident incident : job.incidents()) {
     incident.mutable_verdict()->set_reason(like_verdict(job, incident.verdict().reason()));
-    fmt::print("\n{}", render::incident_text(incident, context.out));
+    fmt::print("\n{}", render::incident_text(incident, job.attempts(), context.out));
   }
   if (job.checkpoints_size() > 0) {
     const v1::Checkpoint& last = job.checkpoints(job.checkpoints_size() - 1);

@@ -146,6 +146,8 @@ struct NodeStarted {
   WallTime controller_time{};
   InstanceId instance = {};
 };
+// Limit for the name of a step of a start.
+inline constexpr std::size_t kStartStepBytes = 32;
 struct NodeStartFailed {
   JobId job;
   AttemptNo attempt;
@@ -153,6 +155,7 @@ struct NodeStartFailed {
   StartFailure why{};
   std::string text;
   WallTime node_time;
+  std::string step = {};  // of the start, one word: "code"; empty: unknown, or none
   // Only for StartFailure::Checkpoint: what the node found in the checkpoint to resume from. Shards
   // have the layout's names. needed == 0: the node did not read it, but found newer ones
   // (CheckpointCompleted).

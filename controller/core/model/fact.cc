@@ -100,6 +100,7 @@ void take(const v1::NodeStarted& from, NodeStarted& to, std::string& /*unknown*/
 void take(const v1::NodeStartFailed& from, NodeStartFailed& to, std::string& unknown) {
   to.why = from_message(from.why(), unknown);
   to.text = from.text();
+  to.step = from.step();
   to.torn.assign(from.checkpoint().torn().begin(), from.checkpoint().torn().end());
   to.there = from.checkpoint().there();
   to.needed = from.checkpoint().needed();
@@ -154,6 +155,7 @@ void put(v1::Fact& fact, const NodeStartFailed& from) {
   v1::NodeStartFailed& to = *fact.mutable_start_failed();
   to.set_why(to_message(from.why));
   to.set_text(from.text);
+  to.set_step(from.step);
   if (from.why != StartFailure::Checkpoint) return;
   v1::CheckpointReading& reading = *to.mutable_checkpoint();
   reading.mutable_torn()->Add(from.torn.begin(), from.torn.end());

@@ -45,12 +45,17 @@ struct CheckpointSeen {
   [[nodiscard]] bool complete() const;  // sealed, and all expected shards exist and are finished
 };
 
+// How far one node has come with its start.
+struct StartSeen {
+  bool setting_up = false;  // v1::AttemptReading.setting_up
+  std::string step;         // one word: "fetch"; empty: the agent does not report it
+  std::string progress;     // empty: not known
+};
+
 struct AttemptSeen {
   std::map<RankNo, RankSeen> ranks;
   std::map<std::int64_t, CheckpointSeen> checkpoints;  // the newest few steps
-  // On these nodes runtime.image is being loaded, or runtime.setup is running. The text is the
-  // progress, if known.
-  std::map<NodeName, std::string> setting_up;
+  std::map<NodeName, StartSeen> starts;                // that are under way
   // On these nodes the lease cannot be renewed. At this time the worker stops the ranks.
   std::map<NodeName, BootTime> leases_end;
   std::int64_t best_step = -1;

@@ -48,10 +48,12 @@ inline bool goes_on_from_start(const v1::JobSpec& spec) {
 inline bool fetches_files(const v1::JobSpec& spec) {
   return spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL;
 }
-// How long fetching files, loading runtime.image and running runtime.setup may delay a start; each
-// has the same limit. Zero: the job has none of them.
+// Each node makes a copy of the code.
+inline bool copies_code(const v1::JobSpec& spec) { return !spec.code().patches().empty(); }
+// How long copying the code, fetching files, loading runtime.image and running runtime.setup may
+// delay a start; each has the same limit. Zero: the job has none of them.
 inline Duration setup_time(const v1::JobSpec& spec) {
-  const int parts = (spec.runtime().setup().empty() ? 0 : 1) +
+  const int parts = (copies_code(spec) ? 1 : 0) + (spec.runtime().setup().empty() ? 0 : 1) +
                     (spec.runtime().image().empty() ? 0 : 1) + (fetches_files(spec) ? 1 : 0);
   return parts * (spec.runtime().has_setup_timeout() ? to_duration(spec.runtime().setup_timeout())
                                                      : Duration(std::chrono::minutes(30)));

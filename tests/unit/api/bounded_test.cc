@@ -40,6 +40,8 @@ core::AttemptRecord large_attempt(std::uint32_t number) {
                    .first_rank = RankNo(node * kRanksANode),
                    .rank_count = kRanksANode};
     part.placed.device_ips.assign(8, "192.168.100.100");
+    if (node == 9)
+      part.start_failed = core::NodeStartFailed{.node = part.placed.node, .step = "directories"};
     for (std::uint32_t i = 0; i < kRanksANode; ++i) {
       const RankNo rank(node * kRanksANode + i);
       part.exits[rank] = {.node = part.placed.node,
@@ -97,6 +99,7 @@ TEST(Bounded, AJobOfManyRanksAndAttemptsStaysReadable) {
   ASSERT_EQ(oldest.nodes_size(), static_cast<int>(kNodes)) << "what show prints of it";
   EXPECT_EQ(oldest.nodes(127).node(), node_name(127).str());
   EXPECT_EQ(oldest.nodes(127).first_rank(), 1'016u);
+  EXPECT_EQ(oldest.nodes(9).failed_start_step(), "directories");
   EXPECT_TRUE(oldest.nodes(0).boot_id().empty()) << "the mark of a brief one";
   EXPECT_EQ(shown.incidents(0).attempt(), 1u);
   EXPECT_EQ(shown.verdict().reason(), "killed 60");

@@ -272,6 +272,28 @@ TEST_F(ConvertTest, AScriptsLaunchNamesTheEarlierJobThatItBeginsWithout) {
   EXPECT_EQ(launched("/data/ckpt"), plain) << "the spec says where to start";
 }
 
+TEST_F(ConvertTest, AStartThatFailedNamesItsStep) {
+  core::NodeStartFailed failed{.job = job_,
+                               .attempt = AttemptNo(2),
+                               .node = node_,
+                               .why = core::StartFailure::Launch,
+                               .text = "git: patch failed"};
+  row(failed);
+  EXPECT_EQ(events_.back().type(), "node-start-failed");
+  EXPECT_EQ(events_.back().text(), "node 'n1' could not start (launch): git: patch failed")
+      << "an agent that does not know the step";
+  failed.step = "code";
+  row(failed);
+  EXPECT_EQ(events_.back().text(),
+            "node 'n1' could not start (launch) in step 'code': git: patch failed");
+  for (const Detail detail : {Detail::Full, Detail::List}) {
+    const v1::Job shown = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", detail);
+    EXPECT_EQ(shown.attempts().rbegin()->nodes(0).failed_start_step(), "code");
+  }
+  const v1::Job full = to_v1(ledger_.jobs.at(job_), presence_, "/cluster", Detail::Full);
+  EXPECT_EQ(full.attempts(0).nodes(0).failed_start_step(), "") << "it started";
+}
+
 TEST_F(ConvertTest, EventsSayTheirSentenceAndThePhaseAfterThem) {
   EXPECT_EQ(events_[0].type(), "job-submitted");
   EXPECT_EQ(events_[0].phase(), v1::JOB_PHASE_QUEUED);

@@ -242,6 +242,77 @@ TEST(Observe, HowFarASetUpHasComeIsReported) {
   EXPECT_EQ(over[0], "attempt 1 is being set up (runtime.image) on 'n0', within 30m a node");
 }
 
+TEST(Observe, TheStepOfAStartIsReportedWithItsProgress) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.node("n1", 1);
+  world.submit("j1", SmallWorld::spec("train", 2, 1));
+  // whose nodes have agents that accept it
+  world.ledger.jobs.at(JobId("j1")).spec.mutable_runtime()->set_image("img:1");
+  const auto tells = [&](const char* node, const std::string& step, const std::string& progress,
+                         bool setting_up = false) {
+    HeartbeatHeard heard{.node = NodeName(node),
+                         .connection = ConnectionId(node[1] == '0' ? 1 : 2)};
+    v1::AttemptReading& reading = Observed::reading(heard);
+    reading.set_start_step(step);
+    reading.set_setup_text(progress);
+    reading.set_setting_up(setting_up);
+    world.see(heard);
+    return explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits);
+  };
+  const std::string not_started = "attempt 1 is being started; not started yet: 'n0', 'n1'";
+  EXPECT_EQ(tells("n0", "check", ""),
+            (std::vector<std::string>{not_started, "node 'n0': step 'check'"}));
+  EXPECT_EQ(tells("n1", "fetch", "3 of 7 files"),
+            (std::vector<std::string>{not_started, "node 'n0': step 'check'",
+                                      "node 'n1': 3 of 7 files (step 'fetch')"}));
+  EXPECT_EQ(tells("n0", "container", "runtime.image: 3 of 7 layers", true),
+            (std::vector<std::string>{
+                "attempt 1 is being set up (runtime.image) on 'n0', within 30m a node",
+                "node 'n0': runtime.image: 3 of 7 layers (step 'container')",
+                "attempt 1 is being started; not started yet: 'n1'",
+                "node 'n1': 3 of 7 files (step 'fetch')"}));
+  tells("n0", "", "");
+  const AttemptSeen& seen = world.presence.attempts.at({JobId("j1"), AttemptNo(1)});
+  EXPECT_FALSE(seen.starts.contains(NodeName("n0"))) << "it starts nothing any more";
+  tells("n1", "fe\x1btch" + std::string(5'000, 'x'), "");
+  EXPECT_EQ(seen.starts.at(NodeName("n1")).step, "fe?tch" + std::string(26, 'x'))
+      << "what another agent might say is not kept without end";
+  world.started("j1", 1, "n1");
+  EXPECT_EQ(tells("n0", "spawn", ""),
+            (std::vector<std::string>{"attempt 1 is being started; not started yet: 'n0'",
+                                      "node 'n0': step 'spawn'"}))
+      << "the other has started";
+}
+
+TEST(Observe, AStartWithoutASetUpIsCalledNone) {
+  SmallWorld world;
+  world.node("n0", 1);
+  world.submit("j1", SmallWorld::spec("train", 1, 1));
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};
+  v1::AttemptReading& reading = Observed::reading(heard);
+  reading.set_setting_up(true);  // its code is copied
+  reading.set_start_step("code");
+  world.see(heard);
+  EXPECT_EQ(explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits),
+            (std::vector<std::string>{"attempt 1 is being started; not started yet: 'n0'",
+                                      "node 'n0': step 'code'"}));
+}
+
+// Of a job of a thousand nodes, not each is listed.
+TEST(Observe, TheStepsOfSomeNodesAreReported) {
+  SmallWorld world;
+  AttemptSeen seen;
+  for (int i = 10; i < 30; ++i) {
+    world.node("n" + std::to_string(i), 1);
+    seen.starts[NodeName("n" + std::to_string(i))].step = "check";
+  }
+  world.submit("j1", SmallWorld::spec("train", 20, 1));
+  world.presence.attempts[{JobId("j1"), AttemptNo(1)}] = seen;
+  EXPECT_EQ(explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits).size(),
+            1U + 6U);
+}
+
 TEST(Observe, ReadingsOfOthersDoNot) {
   Observed world;
   HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(1)};

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "controller/core/model/text.h"
-#include "tests/unit/controller_core/small_world.h"
+#include "tests/unit/controller_core/chain_world.h"
 
 namespace muster::core {
 namespace {
@@ -39,6 +39,28 @@ TEST(StartFailures, EveryKindHasOneAtFault) {
   for (const StartFailure why : {Gone, Launch, Port, Disk, Node, Checkpoint}) {
     EXPECT_FALSE(is_jobs_own(why, JobRecord()) && is_nodes_own(why)) << to_string(why);
     EXPECT_EQ(is_jobs_own(why, JobRecord()), why == Launch) << to_string(why);
+  }
+}
+
+TEST(StartFailures, TheStepIsKeptWithinBounds) {
+  for (const auto& [reported, kept] :
+       {std::pair<std::string, std::string>("code", "code"),
+        {"", ""},
+        {"co\nde" + std::string(5'000, 'x'), "co?de" + std::string(27, 'x')},
+        {std::string(31, 'x') + "\xe6\xad\xa5", std::string(31, 'x')}}) {
+    Failing world({"n0"});
+    v1::Fact what = world.fact("j1", 1);
+    what.mutable_start_failed()->set_why(v1::START_FAILURE_LAUNCH);
+    what.mutable_start_failed()->set_step(reported);
+    world.report("n0", what);
+    what.mutable_start_failed()->set_step("fetch");
+    EXPECT_TRUE(world.report("n0", what).events.empty()) << "known";
+    EXPECT_EQ(world.job("j1").attempts.at(0).part(NodeName("n0"))->start_failed->step, kept);
+    EXPECT_THAT(dump(world.ledger), testing::HasSubstr(fmt::format(
+                                        "start failed launch '' at {0}/{0}{1}\n",
+                                        world.now.wall.time_since_epoch().count(),
+                                        kept.empty() ? "" : fmt::format(" step='{}'", kept))));
+    EXPECT_EQ(replay_of_what_is_kept(world), dump(world.ledger));
   }
 }
 

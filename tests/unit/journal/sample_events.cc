@@ -128,6 +128,7 @@ std::vector<core::Event> one_of_every_kind() {
                             .why = core::StartFailure::Checkpoint,
                             .text = "its checkpoint is torn",
                             .node_time = when,
+                            .step = "checkpoints",
                             .torn = {"mp_rank_00", "mp_rank_03"},
                             .there = 7,
                             .needed = 8,

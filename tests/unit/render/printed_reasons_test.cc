@@ -19,6 +19,8 @@ TEST(PrintedReasons, ALongReasonIsPrintedOnce) {
             "attempt 1 broke: node 'n0' could not start its part: as above");
   EXPECT_EQ(reported.once("node 'n1' could not start (launch): " + kReason),
             "node 'n1' could not start (launch): as above");
+  EXPECT_EQ(reported.once("node 'n2' could not start (launch) in step 'check': " + kReason),
+            "node 'n2' could not start (launch) in step 'check': as above");
   EXPECT_EQ(
       reported.once("attempt 1 ended (launch): node 'n0' could not start its part: " + kReason),
       "attempt 1 ended (launch): as above");
