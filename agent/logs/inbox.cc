@@ -21,7 +21,7 @@ void Inbox::ring() {
 
 void Inbox::post(Task task) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return;  // `task` and its captures are destroyed outside the lock
     tasks_.push_back(std::move(task));
   }
@@ -31,7 +31,7 @@ void Inbox::post(Task task) {
 void Inbox::close() {
   std::vector<Task> dropped;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     closed_ = true;
     dropped.swap(tasks_);
   }
@@ -42,7 +42,7 @@ bool Inbox::take(std::vector<Task>& tasks) {
   // Read the eventfd first and the queue second: a post in between rings again.
   std::uint64_t count = 0;
   (void)!::read(wake_.get(), &count, sizeof count);
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   tasks.swap(tasks_);
   return !closed_;
 }

@@ -1,6 +1,6 @@
 // Inotify wraps the agent's one inotify instance: the kernel reports changed files in watched
-// directories. FileWatch owns it. Only the watch thread calls it, except ask(), which any thread
-// may call.
+// directories. ChangedFiles (changed_files.h) owns it. Only the watch thread calls it, except
+// ask(), which any thread may call.
 //
 //   - An owner of watches is a number that the caller chooses. If several owners watch one
 //     directory, each of them is notified.

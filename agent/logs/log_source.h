@@ -1,9 +1,9 @@
 // LogSource is the interface through which agent/link/log_push reads logs. Watch (watch.h)
 // implements it. All calls are thread-safe and may do file I/O.
 //
-// Offsets are logical: they only grow, even when the program truncates its file or muster punches
-// holes to free disk space. Only the controller's LogHave decides what was shipped. Nothing here
-// remembers that across a restart.
+// Offsets are logical: they only grow, even when the program truncates or replaces its file, or
+// muster punches holes to free disk space. Only the controller's LogHave decides what was shipped.
+// Nothing here remembers that across a restart.
 #pragma once
 
 #include <compare>
@@ -39,7 +39,7 @@ struct LogStatus {
 
 struct LogLoss {
   std::uint64_t from = 0;  // bytes [from, offset of the piece) are lost; equal: an unknown number
-  std::string reason;      // "truncated by the program" | "hard cap"
+  std::string reason;      // "truncated by the program" | "replaced by ..." | "hard cap"
   WallTime at{};
 };
 

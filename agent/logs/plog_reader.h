@@ -1,5 +1,5 @@
 // PlogReader reads a rank's process log (plog_tree.h) and keeps the best line that shows why the
-// rank ended. WatchedRank (file_watch.h) owns it. Only the watch thread uses it.
+// rank ended. ProcessLogs (process_logs.h) owns it. Only the watch thread uses it.
 //
 // It reads the new bytes of the files from time to time, and keeps a line for kLineLives. An error
 // that a healthy training once logged must not explain an end long after it. It stores nothing on

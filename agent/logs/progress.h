@@ -1,5 +1,5 @@
 // Progress holds the latest step of every rank of one run, and the samples of the lowest rank that
-// prints steps. WatchedRun (file_watch.h) owns it. Plain values: FileWatch locks.
+// prints steps. PublishedRun (published_run.h) owns it and locks. Plain values.
 //
 // A loss that is no number (engine::nan_sign) counts as no loss, and the loss before it is not
 // shown instead.

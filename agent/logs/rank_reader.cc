@@ -143,20 +143,27 @@ void RankReader::take_end(const engine::StepLine& end, Round& round) {
   round.steps.push_back(line);
 }
 
-Result<RankReader::Round> RankReader::read(std::span<char> buffer,
-                                           const std::function<void()>& moved) {
+RankReader::Round RankReader::read(std::span<char> buffer, const std::function<void()>& moved) {
   Round round;
-  for (std::uint64_t bytes = 0; bytes < kRoundBytes;) {
+  int files = 0;
+  for (std::uint64_t bytes = 0; bytes < kRoundBytes && files < kRoundFiles;) {
     auto piece = file_->parse_next(buffer);
-    if (!piece) return fail(std::move(piece.error()));
+    if (!piece) {
+      round.trouble = std::move(piece.error());
+      break;
+    }
+    if (piece->trouble) round.trouble = std::move(piece->trouble);
+    if (piece->replaced) ++files;
     if (piece->cut) {
       lines_.reset();
       last_line_ = {};
+    } else if (piece->new_file) {
+      finish_line(round);  // the file before ended without a line end
     }
     lines_.feed(piece->data, [&](std::string_view line) { examine(line, round); });
     bytes += piece->data.size();
     unremembered_ += piece->data.size();
-    if (!piece->data.empty() || piece->cut) moved();
+    if (!piece->data.empty() || piece->cut || piece->new_file) moved();
     if (piece->at_end) {
       round.at_end = true;
       break;

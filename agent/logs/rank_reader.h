@@ -1,5 +1,5 @@
 // RankReader parses one rank's log once: bytes from its LogFile go through the line splitter to the
-// grammar and the success pattern. WatchedRank (file_watch.h) owns it. Only the watch thread uses
+// grammar and the success pattern. LogTail (log_tails.h) owns it. Only the watch thread uses
 // it; the LogFile is shared with the log link.
 //
 // Several lines may report one step: the line of the step itself, a rate after it, and the end of
@@ -11,7 +11,9 @@
 #include <re2/re2.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +48,8 @@ class RankReader {
   static constexpr std::uint64_t kRoundBytes = 8 << 20;
   // At most these bytes are parsed again after a restart of the agent.
   static constexpr std::uint64_t kRememberBytes = 16 << 20;
+  // Files that replace the log in one round.
+  static constexpr int kRoundFiles = 8;
 
   RankReader(std::shared_ptr<LogFile> file, std::shared_ptr<const Patterns> patterns);
 
@@ -53,9 +57,11 @@ class RankReader {
     std::vector<engine::StepLine> steps;
     bool at_end = false;
     bool loss_vanished = false;  // the trainer reported this for a step that it did not print
+    // Without at_end: the log cannot be read further now. What was read before it counts.
+    std::optional<Error> trouble;
   };
   // Reads one round. Calls `moved` after each piece, when new bytes can be shipped.
-  Result<Round> read(std::span<char> buffer, const std::function<void()>& moved);
+  Round read(std::span<char> buffer, const std::function<void()>& moved);
   // The process of the log is gone: an unfinished last line counts as a line. Adds to `round`.
   void finish_line(Round& round);
   // Stores the position if it has moved. This happens rarely: after many bytes, after some time

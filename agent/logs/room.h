@@ -1,4 +1,5 @@
-// Frees disk space of this node that logs use. FileWatch calls make_room() on the watch thread.
+// Frees disk space of this node that logs use. The watch thread calls it; WatchThread owns the
+// RoomKeeper.
 //
 //   - Soft cap: of each log, bytes that the controller has synced are punched until the cap is
 //     kept.
@@ -8,11 +9,18 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "agent/logs/log_file.h"
+#include "agent/logs/watch.h"
+#include "agent/logs/watch_reports.h"
 #include "common/base/error.h"
+#include "common/base/once_per_cause.h"
+#include "common/base/time.h"
 
 namespace muster::agent {
 
@@ -23,5 +31,27 @@ inline constexpr std::uint64_t kKeepNewest = 64 << 10;
 // without being synced.
 Result<std::uint64_t> make_room(const std::vector<std::shared_ptr<LogFile>>& files,
                                 std::uint64_t soft_cap, std::uint64_t missing);
+
+// Free bytes of the file system of `dir`. Returns nullopt if the number is unknown.
+std::optional<std::uint64_t> free_bytes(const WatchOptions& options,
+                                        const std::filesystem::path& dir);
+
+// Makes room from time to time. Errors are reported, once until there is enough room again.
+class RoomKeeper {
+ public:
+  RoomKeeper(const WatchOptions& options, const WatchReports& reports, BootTime now)
+      : options_(options), reports_(reports), next_(now + options.blind_scan) {}
+  [[nodiscard]] bool due(BootTime now) const { return now >= next_; }
+  // `files` are all logs; `dir` has one of them, and all are on its disk. Calls `disk_is_full`
+  // before a byte of a log is given up.
+  void keep(BootTime now, const std::vector<std::shared_ptr<LogFile>>& files,
+            const std::filesystem::path& dir, const std::function<void()>& disk_is_full);
+
+ private:
+  const WatchOptions& options_;
+  const WatchReports& reports_;
+  BootTime next_;
+  OncePerCause trouble_;
+};
 
 }  // namespace muster::agent

@@ -1,10 +1,15 @@
 // ScanThreads runs scans that may hang, for example of a job's directories on a dead file system.
-// FileWatch owns it. Any thread may call it; the work runs on detached threads.
+// Scans (scans.h) owns it. Any thread may call it; the work runs on detached threads.
 //
-//   - A lane is one file system, or one run while its file system is unknown. The work of a lane
-//     runs in order, one piece at a time, and a piece that hangs delays only its lane.
-//   - A lane has a thread while it has work. At most `most` lanes have one at a time. The others
-//     wait in order, and each turn runs one piece.
+//   - A lane is one file system, or one kind of scan of one run while its file system is unknown.
+//     The work of a lane runs in order, one piece at a time, and a piece that hangs delays only its
+//     lane.
+//   - A lane has a thread while it has work. At most `most` lanes have one at a time
+//     (WatchOptions::scan_threads, 32). The others wait in order, and each turn runs one piece.
+//   - If all threads hang, work of other lanes waits: no checkpoint, no success file and no log of
+//     a script is seen any more, on any file system. The caller is not delayed; what needs no scan
+//     continues (logs, steps, ends of ranks). why_waiting() has the text that is reported. No
+//     thread is added. When one of the file systems answers, its thread serves the lanes that wait.
 //
 // No thread is ever joined. The threads are detached and own all that they touch: they share the
 // queue, and work must own its captures. A thread that hangs in the kernel when this object is
@@ -47,8 +52,6 @@ class ScanThreads {
 
  private:
   struct State;
-  static void serve(const std::shared_ptr<State>& state);
-  static void begin_thread(const std::shared_ptr<State>& state);
   const std::shared_ptr<State> state_;
 };
 

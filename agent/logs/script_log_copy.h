@@ -1,5 +1,5 @@
 // ScriptLogCopy copies the file into which a node's script sends the output of one training rank
-// into the run directory. ScriptSource (file_watch.h) and the running scan share it. copy() runs on
+// into the run directory. ScriptLogs (script_logs.h) and the running scan share it. copy() runs on
 // one scan thread at a time and never on the watch thread.
 //
 // Every call may hang with the file's file system.

@@ -135,7 +135,8 @@ class Watch : public LogSource {
                            const std::map<std::uint32_t, std::string>& success_files = {}) = 0;
   // Makes the file into which the run's script (its only rank) sends the output of a training rank
   // an auxiliary log. The file counts for the script: its steps, its success, and why it ended.
-  // Call it before run_swept. Idempotent. The file may be on any file system, even one that hangs.
+  // After run_swept the file is copied at most for `last_scan`. Idempotent. The file may be on any
+  // file system, even one that hangs.
   // Errors: its cursor cannot be read.
   virtual Result<void> follow(const RunKey& run, const ScriptLog& log) = 0;
   // The rank's process is gone. Reads its log to the present end and then answers with on_rank_end.

@@ -1,5 +1,5 @@
 // CheckpointWatch records which checkpoints one run's save directory holds, and which of them are
-// new. The run's WatchedRun (file_watch.h) owns it. Threads use it under the mutex of FileWatch.
+// new. The run's PublishedRun (agent/logs/published_run.h) owns it and locks.
 //
 //   - SaveDir is the directory to scan. Its methods read the disk: on a network file system they
 //     may take long or never return. They therefore run on a scan thread (scan_threads.h).

@@ -224,6 +224,49 @@ TEST_F(WatchHang, beyond_the_threads_runs_wait_their_turn) {
   EXPECT_TRUE(eventually([&] { return sealed(third, 5) && sealed(fourth, 5); }));
 }
 
+// What docs/logs.md says of the bound: with every thread in a hang, nothing that needs no scan is
+// delayed, one line says why checkpoints are not seen, and an answer ends that.
+TEST_F(WatchHang, when_every_thread_hangs_only_scans_wait) {
+  again([&] {
+    options_.scan_threads = 2;
+    options_.hang_after = 1ms;
+    options_.last_scan = 50ms;
+  });
+  disk_->hang(dir_.path() / "nfs-a");
+  disk_->hang(dir_.path() / "nfs-b");
+  const Run first = run("first", 'a'), second = run("second", 'b');
+  ASSERT_TRUE(hangs(2));
+  const Run third = run("third", 'c');
+  write_checkpoint(third.save, 5);
+  third.rank->write(line(1) + line(2));
+  EXPECT_TRUE(comes(third.key, [](const Reports& reports) {
+    return reports.first_steps == std::vector<std::int64_t>{1};
+  }));
+  EXPECT_TRUE(eventually([&] { return reading(third.key).ranks(0).step() == 2; }));
+  watch_->rank_ended(third.key, RankNo(0), false);
+  EXPECT_TRUE(comes(third.key, [](const Reports& reports) { return reports.ends.size() == 1; }));
+  watch_->run_swept(third.key);
+  EXPECT_TRUE(comes(third.key, [](const Reports& reports) { return reports.last_scans == 1; }));
+  EXPECT_TRUE(eventually([&] {
+    return std::ranges::any_of(watch_->logs(), [&](const LogStatus& log) {
+      return log.name.run == third.key && log.ended;
+    });
+  }));
+  EXPECT_FALSE(sealed(third, 5));
+  EXPECT_EQ(disk_->asked(third.save.string()), 0) << "no thread was added for it";
+  const auto of_threads = [](const std::string& text) {
+    return text.ends_with(
+        ": all 2 threads for such scans wait for file systems that do not answer; it and others "
+        "wait their turn, logs and progress go on");
+  };
+  EXPECT_TRUE(eventually([&] { return std::ranges::any_of(troubles(), of_threads); }));
+  EXPECT_EQ(std::ranges::count_if(troubles(), of_threads), 1);
+  disk_->answer();
+  EXPECT_TRUE(eventually([&] { return sealed(third, 5); }));
+  EXPECT_TRUE(comes(third.key, [](const Reports& reports) { return reports.shards > 0; }));
+  EXPECT_EQ(reports(third.key).last_scans, 1);
+}
+
 TEST_F(WatchHang, the_last_scan_begins_after_the_sweep) {
   const Run one = run("one", 'a');
   disk_->hang(one.save);

@@ -19,7 +19,7 @@ class LogFileTest : public testing::Test {
  protected:
   void restart() {
     file_.reset();
-    auto opened = LogFile::open(log_, cursor_);
+    auto opened = LogFile::open(log_, cursor_, budget_);
     ASSERT_TRUE(opened.has_value());
     file_ = std::move(*opened);
   }
@@ -52,6 +52,7 @@ class LogFileTest : public testing::Test {
   test::TempDir dir_;
   const std::filesystem::path log_ = dir_.path() / "rank-0.log",
                               cursor_ = dir_.path() / "rank-0.cursor";
+  std::shared_ptr<io::DescriptorBudget> budget_;  // null: no limit
   std::unique_ptr<LogFile> file_;
   std::uint64_t end_ = 0;  // end of the controller's copy
   std::string kept_;

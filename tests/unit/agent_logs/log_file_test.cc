@@ -198,6 +198,25 @@ TEST_F(LogFileTest, the_hard_cap_never_takes_the_newest) {
   EXPECT_LT(file_->stored_bytes(), (64u << 10) + 4096);
 }
 
+TEST_F(LogFileTest, no_hole_is_punched_into_bytes_that_replaced_those_that_were_parsed) {
+  const test::Appender rank(log_);
+  restart();
+  connect();
+  rank.write(std::string(300'000, 'a'));
+  parse();
+  ship(64 << 10);
+  connect();
+  kept_.clear();
+  rank.truncate();
+  const std::string anew(300'000, 'b');
+  rank.write(anew);
+  EXPECT_EQ(file_->trim(0).value(), 0U);
+  EXPECT_EQ(file_->give_up(100 << 10, 64 << 10).value(), 0U);
+  parse();
+  ship(64 << 10);
+  EXPECT_EQ(kept_, anew);
+}
+
 TEST_F(LogFileTest, a_damaged_cursor_is_renamed) {
   const test::Appender rank(log_);
   restart();

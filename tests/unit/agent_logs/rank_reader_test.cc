@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,9 +37,9 @@ class RankReaderTest : public testing::Test {
     rank_.write(lines);
     char buffer[4096];
     auto round = reader_->read(buffer, [] {});
-    EXPECT_TRUE(round.has_value());
+    EXPECT_TRUE(round.at_end && !round.trouble);
     std::vector<std::string> steps;
-    for (const engine::StepLine& step : round->steps) {
+    for (const engine::StepLine& step : round.steps) {
       std::string text = fmt::format("{} covers {}", step.step, step.covers);
       if (step.has_loss) text += fmt::format(" loss {}", step.loss);
       if (step.seconds > 0) text += fmt::format(" seconds {}", step.seconds);
@@ -53,6 +55,28 @@ class RankReaderTest : public testing::Test {
   std::shared_ptr<const Patterns> patterns_;
   std::unique_ptr<RankReader> reader_;
 };
+
+TEST_F(RankReaderTest, what_was_read_before_an_error_counts) {
+  begin("megatron");
+  const std::filesystem::path logs = dir_.path() / "logs", log = logs / "rank-0.log";
+  std::filesystem::create_directories(logs);
+  const std::string line = " iteration 100/ 2000 | lm loss: 2.5 |\n";
+  test::Appender(log).write(line + "more\n");
+  // Without a descriptor that stays open, each read opens the log.
+  auto file = LogFile::open(log, dir_.path() / "cursor", std::make_shared<io::DescriptorBudget>(0));
+  ASSERT_TRUE(file.has_value());
+  RankReader reader(std::shared_ptr<LogFile>(std::move(*file)), patterns_);
+  std::vector<char> buffer(line.size());
+  const RankReader::Round round = reader.read(buffer, [&] {
+    std::filesystem::remove_all(logs);
+    test::Appender(logs).write("no directory");
+  });
+  ASSERT_EQ(round.steps.size(), 1U);
+  EXPECT_EQ(round.steps[0].step, 100);
+  EXPECT_FALSE(round.at_end);
+  ASSERT_TRUE(round.trouble.has_value());
+  EXPECT_TRUE(round.trouble->message.ends_with("Not a directory")) << round.trouble->message;
+}
 
 TEST_F(RankReaderTest, a_line_covers_all_steps_since_the_one_before) {
   begin("megatron");
@@ -184,8 +208,7 @@ TEST_F(RankReaderTest, a_trainer_that_ends_itself_for_its_loss_says_so_before_th
   rank_.write("ValueError: The current value of loss is NaN, terminate training.\n");
   char buffer[4096];
   const auto round = reader_->read(buffer, [] {});
-  ASSERT_TRUE(round.has_value());
-  EXPECT_TRUE(round->loss_vanished);
+  EXPECT_TRUE(round.loss_vanished);
   EXPECT_FALSE(reader_->latest()->has_loss);
 }
 

@@ -23,9 +23,9 @@ using testing::HasSubstr;
 using testing::StartsWith;
 namespace fs = std::filesystem;
 
-class ScriptLogs : public WatchTest {
+class ScriptLogTest : public WatchTest {
  protected:
-  ScriptLogs() { options_.blind_scan = 20ms; }
+  ScriptLogTest() { options_.blind_scan = 20ms; }
 
   fs::path file(int rank) { return dir_.path() / ("train_" + std::to_string(rank) + ".log"); }
   static void write(const fs::path& path, const std::string& text) {
@@ -75,7 +75,7 @@ class ScriptLogs : public WatchTest {
   }
 };
 
-TEST_F(ScriptLogs, AreShippedAndTellTheScriptsSteps) {
+TEST_F(ScriptLogTest, AreShippedAndTellTheScriptsSteps) {
   add({0});
   write(file(5), line(1) + line(2));
   follow(5);
@@ -91,7 +91,7 @@ TEST_F(ScriptLogs, AreShippedAndTellTheScriptsSteps) {
   EXPECT_FALSE(watch_->logs_complete(run_));
 }
 
-TEST_F(ScriptLogs, TheLowestRankThatTellsStepsSpeaks) {
+TEST_F(ScriptLogTest, TheLowestRankThatTellsStepsSpeaks) {
   add({0});
   follow(6);
   write(file(6), line(7));
@@ -110,7 +110,7 @@ TEST_F(ScriptLogs, TheLowestRankThatTellsStepsSpeaks) {
 }
 
 // The agent may be killed anywhere: only the length of the copy is known, and that is enough.
-TEST_F(ScriptLogs, NothingIsLostOrDoubledOverIncarnationsOfTheAgent) {
+TEST_F(ScriptLogTest, NothingIsLostOrDoubledOverIncarnationsOfTheAgent) {
   add({0});
   follow(5);
   std::string all;
@@ -135,7 +135,7 @@ TEST_F(ScriptLogs, NothingIsLostOrDoubledOverIncarnationsOfTheAgent) {
   EXPECT_EQ(text_of(copy(5)), all);
 }
 
-TEST_F(ScriptLogs, ATruncatedOrReplacedFileIsAGap) {
+TEST_F(ScriptLogTest, ATruncatedOrReplacedFileIsAGap) {
   add({0});
   follow(5);
   const LogName name{run_, RankNo(0), "rank-5"};
@@ -158,7 +158,7 @@ TEST_F(ScriptLogs, ATruncatedOrReplacedFileIsAGap) {
 
 // A program that did not open the file for appending continues at its old position; everything
 // before that is a hole.
-TEST_F(ScriptLogs, TheHoleBehindATruncationIsLeftOut) {
+TEST_F(ScriptLogTest, TheHoleBehindATruncationIsLeftOut) {
   add({0});
   follow(5);
   const int fd = ::open(file(5).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -183,7 +183,7 @@ TEST_F(ScriptLogs, TheHoleBehindATruncationIsLeftOut) {
   ASSERT_TRUE(eventually([&] { return text_of(copy(5)) == "late\n"; }));
 }
 
-TEST_F(ScriptLogs, WhatIsNoFileOfTheJobsIsNotRead) {
+TEST_F(ScriptLogTest, WhatIsNoFileOfTheJobsIsNotRead) {
   add({0});
   std::ofstream(dir_.path() / "secret") << "not for everybody\n";
   fs::create_symlink(dir_.path() / "secret", dir_.path() / "link");
@@ -218,7 +218,7 @@ TEST_F(ScriptLogs, WhatIsNoFileOfTheJobsIsNotRead) {
 }
 
 // `>>`: what an earlier attempt wrote belongs to that attempt.
-TEST_F(ScriptLogs, OfAFileThatWasThereAndIsAppendedToOnlyWhatIsNewCounts) {
+TEST_F(ScriptLogTest, OfAFileThatWasThereAndIsAppendedToOnlyWhatIsNewCounts) {
   add({0});
   for (const bool old : {true, false}) {
     const fs::path path = file(old ? 5 : 6);
@@ -256,7 +256,7 @@ TEST_F(ScriptLogs, OfAFileThatWasThereAndIsAppendedToOnlyWhatIsNewCounts) {
 }
 
 // The file disappears with its container: the last bytes are read through the open descriptor.
-TEST_F(ScriptLogs, OfAContainersOwnAreReadThroughItsWorkerToTheEnd) {
+TEST_F(ScriptLogTest, OfAContainersOwnAreReadThroughItsWorkerToTheEnd) {
   add({0});
   const auto spawned = process::spawn(
       {.path = "/bin/sh", .argv = {"sh", "-c", "exec sleep 1000"}, .env = {}, .cwd = {}});
@@ -284,7 +284,7 @@ TEST_F(ScriptLogs, OfAContainersOwnAreReadThroughItsWorkerToTheEnd) {
   EXPECT_TRUE(troubles().empty()) << troubles().front();
 }
 
-TEST_F(ScriptLogs, TheRankWhoseEndItWasTellsWhy) {
+TEST_F(ScriptLogTest, TheRankWhoseEndItWasTellsWhy) {
   add({0});
   follow(4);
   follow(5);
@@ -305,7 +305,7 @@ TEST_F(ScriptLogs, TheRankWhoseEndItWasTellsWhy) {
 
 // A rank that is killed from outside logs nothing, and what the other ranks log about it is no
 // cause.
-TEST_F(ScriptLogs, OfARankThatSaysNothingTheWorkersWordIsReported) {
+TEST_F(ScriptLogTest, OfARankThatSaysNothingTheWorkersWordIsReported) {
   add({0});
   follow(4);
   follow(5);
@@ -320,7 +320,7 @@ TEST_F(ScriptLogs, OfARankThatSaysNothingTheWorkersWordIsReported) {
   EXPECT_EQ(ends_[0].evidence, word);
 }
 
-TEST_F(ScriptLogs, WithoutAWordOfItTheBestLineOfAllCounts) {
+TEST_F(ScriptLogTest, WithoutAWordOfItTheBestLineOfAllCounts) {
   add({0});
   follow(10);
   follow(9);
@@ -333,7 +333,7 @@ TEST_F(ScriptLogs, WithoutAWordOfItTheBestLineOfAllCounts) {
               StartsWith("rank 9: RuntimeError: CUDA out of memory. Tried to allocate 2"));
 }
 
-TEST_F(ScriptLogs, SuccessIsSeenInThem) {
+TEST_F(ScriptLogTest, SuccessIsSeenInThem) {
   watching_.set_success_regex("all is done");
   add({0});
   follow(5);
@@ -346,9 +346,9 @@ TEST_F(ScriptLogs, SuccessIsSeenInThem) {
   ASSERT_TRUE(eventually([&] { return ended(5); }));
 }
 
-class HangingScriptLogs : public ScriptLogs {
+class HangingScriptLogTest : public ScriptLogTest {
  protected:
-  HangingScriptLogs() {
+  HangingScriptLogTest() {
     options_.hang_after = 50ms;
     options_.last_scan = 200ms;
     options_.device_of = [](const std::string&) { return 1; };
@@ -365,7 +365,7 @@ class HangingScriptLogs : public ScriptLogs {
   std::counting_semaphore<> waiting_{0}, server_{0};
 };
 
-TEST_F(HangingScriptLogs, HoldUpNothingElse) {
+TEST_F(HangingScriptLogTest, HoldUpNothingElse) {
   WatchTest::SetUp();
   add({0});
   follow(7);

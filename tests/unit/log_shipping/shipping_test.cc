@@ -42,6 +42,33 @@ TEST(LogShipping, bytes_arrive_and_the_end_after_them) {
   ASSERT_TRUE(both.eventually([&] { return both.watch_->logs_complete(both.run()); }));
 }
 
+// The program renames its log and begins a new one. Only the agent's descriptors lead to the bytes
+// of the old files, which the controller gets when it is back.
+TEST(LogShipping, a_log_that_is_rotated_while_the_controller_is_away_arrives_whole) {
+  Shipping both(1);
+  both.start_controller();
+  both.start_agent();
+  std::string truth = "one\n";
+  Appender(both.log(0)).write(truth);
+  ASSERT_TRUE(both.eventually([&] { return both.kept(0) == truth; }));
+  both.stop_controller();
+  for (const char* text : {"two\n", "three\n"}) {
+    Appender(both.log(0)).write(text);
+    truth += text;
+    ASSERT_TRUE(
+        both.eventually([&] { return both.watch_->bytes_read(both.run()) == truth.size(); }));
+    std::filesystem::rename(both.log(0), both.log(0).string() + "." + text[1]);
+  }
+  Appender(both.log(0)).write("four\n");
+  truth += "four\n";
+  both.start_controller();
+  int gaps = 0;
+  EXPECT_TRUE(both.eventually([&] { return both.kept(0, &gaps) == truth; })) << both.kept(0);
+  EXPECT_EQ(gaps, 0);
+  both.watch_->run_swept(both.run());
+  EXPECT_TRUE(both.eventually([&] { return both.complete(0); }));
+}
+
 TEST(LogShipping, a_log_that_is_complete_is_not_sent_again_by_an_agent_that_was_restarted) {
   Shipping both(1);
   both.start_controller();
