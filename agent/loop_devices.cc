@@ -17,12 +17,14 @@ constexpr int kProbesApart = 3;
 }  // namespace
 
 Result<void> Agent::start_devices() {
+  loop_.assert_on();
   const bool restored = restore_devices();
   probe::ProbeOptions options = *options_.probe;
   options.own = own_processes_;
   auto started = probe::Prober::start(
       std::move(options), options_.probe_interval, [this](probe::Probed probed) {
         loop_.post("devices", [this, probed = std::move(probed)]() mutable {
+          loop_.assert_on();
           if (!stopped_) on_probed(std::move(probed));
         });
       });
@@ -35,6 +37,7 @@ Result<void> Agent::start_devices() {
   first_probe_timer_.arm(hello_bound(), [this] {
     on_probed({.findings = {"the tools have not answered yet: the devices are announced as soon as "
                             "they are known"}});
+    loop_.assert_on();
     probes_ = 0;  // that was no probe
   });
   return {};
@@ -43,6 +46,7 @@ Result<void> Agent::start_devices() {
 // Nothing is placed on these devices before the first probe. No reading is sent until then, and
 // probes_devices says that readings follow.
 bool Agent::restore_devices() {
+  loop_.assert_on();
   auto kept = probe::load_kept(options_.host.layout.devices(), options_.host.self.instance,
                                options_.host.self.boot_id);
   if (!kept) {
@@ -63,6 +67,7 @@ bool Agent::restore_devices() {
 // Ranks of an earlier incarnation must not end because a tool hangs. Half of their remaining grace
 // is left for the connection to the controller and its answer.
 Duration Agent::hello_bound() const {
+  loop_.assert_on();
   Duration bound = options_.first_probe_bound;
   const BootTime now = options_.clock->now().boot;
   for (const auto& [run, seen] : host_->seen()) {
@@ -76,6 +81,7 @@ Duration Agent::hello_bound() const {
 }
 
 void Agent::on_probed(probe::Probed probed) {
+  loop_.assert_on();
   first_probe_timer_.cancel();
   const bool restored = devices_.restored();
   const bool others = devices_.take(std::move(probed));
@@ -99,6 +105,7 @@ void Agent::on_probed(probe::Probed probed) {
 }
 
 void Agent::announce_devices() {
+  loop_.assert_on();
   devices_.announce();
   device_ids_->set(devices_.ids(), devices_.numa_nodes());
   announced_at_ = options_.clock->now().boot;
@@ -107,6 +114,7 @@ void Agent::announce_devices() {
 }
 
 void Agent::keep_devices() {
+  loop_.assert_on();
   if (devices_.ids().empty()) return;
   v1::Inventory inventory;
   devices_.fill(inventory);
@@ -118,6 +126,7 @@ void Agent::keep_devices() {
 }
 
 void Agent::store_devices() {
+  loop_.assert_on();
   disk_.post("keep devices", [file = options_.host.layout.devices(), bytes = kept_,
                               failed = keeping_failed_] {
     auto stored = probe::store_kept(file, bytes);
@@ -131,6 +140,7 @@ void Agent::store_devices() {
 
 // Each list of findings is logged once, until it changes.
 void Agent::say_findings() {
+  loop_.assert_on();
   if (devices_.findings() == findings_logged_) return;
   findings_logged_ = devices_.findings();
   for (std::size_t at = 0; at < std::min(findings_logged_.size(), probe::kFindingsMax); ++at)
@@ -138,6 +148,7 @@ void Agent::say_findings() {
 }
 
 void Agent::note_own_processes() {
+  loop_.assert_on();
   if (!options_.probe) return;
   std::set<pid_t> pids;
   std::set<std::uint32_t> devices;
@@ -145,24 +156,9 @@ void Agent::note_own_processes() {
     if (seen.worker_pid != 0) pids.insert(static_cast<pid_t>(seen.worker_pid));
     for (const auto& [rank, pid] : seen.pids) pids.insert(static_cast<pid_t>(pid));
     if (seen.swept || !seen.launch_sound) continue;
-    const auto& its = devices_of(run);
-    devices.insert(its.begin(), its.end());
+    devices.insert(seen.devices.begin(), seen.devices.end());
   }
   own_processes_->set(std::move(pids), std::move(devices));
-}
-
-// The record exists before the first rank, and for every later incarnation. A run whose record
-// cannot be read has no devices here: processes on its cards count as those of a stranger.
-const std::set<std::uint32_t>& Agent::devices_of(const RunKey& run) {
-  auto& known = watched_[run].devices;
-  if (known) return *known;
-  known.emplace();
-  const auto launch = rundir::read_launch(rundir::RunLayout(host_->directory(run)));
-  v1::NodeLaunch order;
-  if (!launch || !*launch || !order.ParseFromString((*launch)->order())) return *known;
-  for (const v1::RankProcess& rank : order.ranks())
-    known->insert(rank.devices().begin(), rank.devices().end());
-  return *known;
 }
 
 }  // namespace muster::agent

@@ -34,6 +34,7 @@ v1::AttemptReading& reading_of(v1::Heartbeat& heartbeat, const RunKey& run) {
 }  // namespace
 
 void Agent::start_link() {
+  loop_.assert_on();
   link_ = std::make_unique<Link>(
       loop_,
       LinkOptions{
@@ -53,6 +54,7 @@ void Agent::start_link() {
 }
 
 void Agent::start_log_push() {
+  loop_.assert_on();
   log_push_ = LogPush::start(
       {},
       {.channel = [endpoint = options_.endpoint]() -> std::shared_ptr<grpc::Channel> {
@@ -66,7 +68,7 @@ void Agent::start_log_push() {
            },
        .hello =
            [this] {
-             const std::lock_guard lock(log_hello_mutex_);
+             const MutexLock lock(log_hello_mutex_);
              return log_hello_;
            },
        .on_trouble = [](const std::string& text) { log::warn(text); },
@@ -75,6 +77,7 @@ void Agent::start_log_push() {
 }
 
 v1::Hello Agent::hello() const {
+  loop_.assert_on();
   v1::Hello hello;
   hello.set_protocol_min(kProtocolMin);
   hello.set_protocol_max(kProtocolMax);
@@ -96,6 +99,7 @@ v1::Hello Agent::hello() const {
 }
 
 Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) {
+  loop_.assert_on();
   auto taken = controller_.welcome(
       welcome, [this](const Identity& joined) { return state_->store(joined); });
   if (!taken) return fail(std::move(taken).error());
@@ -103,7 +107,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
   host_->set_cluster(cluster);
   if (*taken) store_identity(true);
   {
-    const std::lock_guard lock(log_hello_mutex_);
+    const MutexLock lock(log_hello_mutex_);
     v1::LogHello say;
     say.set_node(options_.host.node.str());
     say.set_instance(controller_.identity().instance.str());
@@ -125,18 +129,21 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
 // Log push waits together with the control stream. It would otherwise try the same address equally
 // often.
 void Agent::on_down() {
+  loop_.assert_on();
   heartbeat_timer_.cancel();
-  const std::lock_guard lock(log_hello_mutex_);
+  const MutexLock lock(log_hello_mutex_);
   log_hello_.reset();
 }
 
 bool Agent::on_refused(const Error& error, bool other_cluster) {
+  loop_.assert_on();
   if (!controller_.is_final(other_cluster) || !options_.on_permanent) return false;
   options_.on_permanent(error);
   return true;
 }
 
 void Agent::on_orders(v1::Orders orders) {
+  loop_.assert_on();
   const ControllerLink::Taken taken = controller_.take(std::move(orders), host_->seen());
   if (!taken.ignored.empty()) log::error(taken.ignored);
   if (taken.store) store_identity(true);
@@ -144,10 +151,12 @@ void Agent::on_orders(v1::Orders orders) {
 }
 
 void Agent::identity_stored(const Identity& identity) {
+  loop_.assert_on();
   if (!stopped_ && controller_.stored(identity, host_->seen())) obey();
 }
 
 void Agent::obey() {
+  loop_.assert_on();
   for (const RunKey& run : controller_.take_unsupported()) {
     v1::Unsupported notice;
     notice.set_job_id(run.first.str());
@@ -162,6 +171,7 @@ void Agent::obey() {
 }
 
 void Agent::on_fact_ack(const v1::FactAck& ack) {
+  loop_.assert_on();
   if (controller_.take(ack)) store_identity(false);
 }
 
@@ -169,8 +179,9 @@ void Agent::on_fact_ack(const v1::FactAck& ack) {
 // stored later. If a crash loses a part of it, the check against an old journal only becomes one
 // second less exact.
 void Agent::store_identity(bool now) {
+  loop_.assert_on();
   if (now) {
-    identity_dirty_ = false;
+    identity_later_.ended();
     identity_timer_.cancel();
     disk_.post("store identity", [this, state = state_, identity = controller_.identity()] {
       if (auto stored = state->store(identity); !stored)
@@ -179,12 +190,12 @@ void Agent::store_identity(bool now) {
     });
     return;
   }
-  if (identity_dirty_) return;
-  identity_dirty_ = true;
-  identity_timer_.arm(kIdentityGap, [this] { store_identity(true); });
+  if (identity_later_.want_one())
+    identity_timer_.arm(kIdentityGap, [this] { store_identity(true); });
 }
 
 void Agent::on_heartbeat_ack(const v1::HeartbeatAck& ack) {
+  loop_.assert_on();
   const auto sent_at = controller_.take(ack);
   if (!sent_at) return;
   host_->renew_leases(*sent_at);
@@ -193,6 +204,7 @@ void Agent::on_heartbeat_ack(const v1::HeartbeatAck& ack) {
 }
 
 void Agent::heartbeat() {
+  loop_.assert_on();
   if (stopped_ || !link_ || !link_->up()) return;
   const Now now = options_.clock->now();
   v1::Heartbeat heartbeat;
@@ -203,24 +215,28 @@ void Agent::heartbeat() {
     const RunKey key(JobId(reading.job_id()), AttemptNo(reading.attempt()));
     const RunSeen* run = host_->seen(key);
     reading.set_setting_up(run != nullptr && run->setting_up);
+    reading.set_start_step(host_->start_news(key).step);
     *heartbeat.add_readings() = std::move(reading);
     watched.insert(key);
   }
-  // a run that still fetches its image is not watched yet, so its reading is added here
+  // a run whose worker has not been started is not watched yet, so its reading is added here
   for (const auto& [run, state] : host_->seen()) {
-    if (!state.setting_up || watched.contains(run)) continue;
+    if (watched.contains(run)) continue;
+    StartNews news = host_->start_news(run);
+    if (!state.setting_up && news.step.empty()) continue;
     v1::AttemptReading& reading = *heartbeat.add_readings();
     reading.set_job_id(run.first.str());
     reading.set_attempt(run.second.value);
-    reading.set_setting_up(true);
-    reading.set_setup_text(host_->setup_text(run));
+    reading.set_setting_up(state.setting_up);
+    reading.set_setup_text(std::move(news.text));
+    reading.set_start_step(std::move(news.step));
   }
   if (probes_ > controller_.probe_acked()) {
     for (v1::DeviceReading& reading : devices_.readings())
       *heartbeat.add_devices() = std::move(reading);
   }
   for (const RunKey& run : trim_heartbeat(heartbeat, kHeartbeatBytesMost)) {
-    if (!trimmed_.insert(run).second) continue;
+    if (!host_->first_trimmed(run)) continue;
     log::warn(
         "leaving out checkpoints: the shards in a save directory are too many for a message; none "
         "of its checkpoints comes to be known",
@@ -243,13 +259,15 @@ void Agent::heartbeat() {
 
 // A write test may hang if the disk hangs, so it does not run on this loop.
 void Agent::probe_disk() {
+  loop_.assert_on();
   const BootTime now = options_.clock->now().boot;
-  if (disk_probing_ || (disk_probed_at_ && now - *disk_probed_at_ < kDiskProbeInterval)) return;
+  if (disk_probed_at_ && now - *disk_probed_at_ < kDiskProbeInterval) return;
+  if (!disk_probe_.want_one()) return;
   disk_probed_at_ = now;
-  disk_probing_ = true;
   disk_.post("probe the disk", [this, layout = options_.host.layout] {
     loop_.post("probed the disk", [this, error = write_error(layout)] {
-      disk_probing_ = false;
+      loop_.assert_on();
+      disk_probe_.ended();
       if (stopped_ || std::exchange(disk_error_, error) == error) return;
       if (error == 0) {
         log::info("the disk of the state directory takes writes again");
@@ -263,12 +281,14 @@ void Agent::probe_disk() {
 }
 
 std::string Agent::disk_text() const {
+  loop_.assert_on();
   return fail_errno("'" + options_.host.layout.root().string() + "'", disk_error_).error().message;
 }
 
 // A person waits for what was seen, so the heartbeat is sent out of turn. Many such events within a
 // short time cause one heartbeat.
 void Agent::heartbeat_soon() {
+  loop_.assert_on();
   if (stopped_ || !link_ || !link_->up()) return;
   const Duration since = options_.clock->now().boot - heartbeat_sent_at_;
   heartbeat_timer_.arm(std::max(Duration::zero(), kHeartbeatGap - since), [this] { heartbeat(); });

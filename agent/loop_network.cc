@@ -26,6 +26,7 @@ constexpr Duration kHellosApart = std::chrono::minutes(1);
 }  // namespace
 
 void Agent::watch_network() {
+  loop_.assert_on();
   if (!options_.network) return;
   auto news = InterfaceNews::open();
   if (!news) {
@@ -39,22 +40,25 @@ void Agent::watch_network() {
 
 // The first requested time is kept: endless news must not postpone the read for ever.
 void Agent::probe_network_after(Duration after) {
-  if (network_waits_) return;
-  network_waits_ = true;
+  loop_.assert_on();
+  if (!network_later_.want_one()) return;
   news_ready_.reset();
   network_timer_.arm(after, [this] {
-    network_waits_ = false;
+    loop_.assert_on();
+    network_later_.ended();
     probe_network();
-    if (!network_waits_) listen_to_network();
+    if (!network_later_.under_way()) listen_to_network();
   });
 }
 
 void Agent::listen_to_network() {
+  loop_.assert_on();
   news_ready_ = std::make_unique<async::Readable>(loop_, "network", interface_news_->fd(),
                                                   [this] { probe_network_after(kSettle); });
 }
 
 void Agent::probe_network() {
+  loop_.assert_on();
   interface_news_->take();  // before the read: later changes are news
   v1::Inventory now = options_.inventory;
   options_.network(now);

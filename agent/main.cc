@@ -105,6 +105,12 @@ Result<int> run(const agent::CommandLine& line) {
       .version = MUSTER_VERSION,
       .incarnation = fmt::format("{}/{}/{}", boot->str(), ::getpid(), own->start_time),
       .endpoint = endpoint};
+  if (line.kill_after) {
+    options.host.starts.after_step = [step = *line.kill_after](const agent::RunKey&,
+                                                               agent::StartStep done) {
+      if (done == step) ::kill(::getpid(), SIGKILL);
+    };
+  }
   if (*known) {
     for (v1::Device& device : agent::probe::to_v1(**known)) {
       options.host.devices.insert(device.id());

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "agent/core/utf8.h"
@@ -44,6 +45,28 @@ bool sound_name(const std::string& name) {
   if (name.empty() || name.size() > 63 || !alnum(name.front())) return false;
   return std::ranges::all_of(name,
                              [&](char c) { return alnum(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+// "start:STEP:kill". It is read only from the environment: --help has nothing of it.
+Result<std::optional<StartStep>> read_failpoint() {
+  const char* text = std::getenv("MUSTER_FAILPOINT");
+  if (text == nullptr || *text == '\0') return std::optional<StartStep>();
+  constexpr std::string_view kBegin = "start:", kEnd = ":kill";
+  std::string_view word = text;
+  if (word.starts_with(kBegin) && word.ends_with(kEnd) &&
+      word.size() > kBegin.size() + kEnd.size()) {
+    word.remove_prefix(kBegin.size());
+    word.remove_suffix(kEnd.size());
+    if (const auto step = parse_start_step(word)) return step;
+  }
+  std::string words;
+  for (const StartStepRow& row : kStartSteps) {
+    if (!words.empty()) words += ", ";
+    words += row.word;
+  }
+  return fail(ErrorCode::InvalidArgument,
+              "reading the environment: MUSTER_FAILPOINT='" + as_utf8(text) +
+                  "' is not 'start:STEP:kill', where STEP is one of " + words);
 }
 
 }  // namespace
@@ -168,6 +191,9 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
     return fail(ErrorCode::InvalidArgument,
                 "reading the command line: --probe-interval '" + probe_interval + "': at most 24h");
   line.probe_interval = *interval;
+  auto failpoint = read_failpoint();
+  if (!failpoint) return fail(std::move(failpoint).error());
+  line.kill_after = *failpoint;
   return std::optional(std::move(line));
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "agent/container/container_tool.h"
+#include "agent/start/start_step.h"
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/base/time.h"
@@ -37,6 +38,8 @@ struct CommandLine {
   std::filesystem::path log_file;  // empty: stderr
   std::uint64_t min_free_bytes = 256ULL << 20U;
   ContainerOptions container;
+  // MUSTER_FAILPOINT=start:STEP:kill, for tests: the agent kills itself after this step of a start
+  std::optional<StartStep> kill_after;
 };
 
 // An empty result: help or version was requested and printed. Errors are InvalidArgument.

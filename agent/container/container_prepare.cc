@@ -25,12 +25,6 @@ namespace fs = std::filesystem;
 constexpr auto kImageTimeDefault = std::chrono::minutes(30);
 constexpr unsigned kCapSysResource = 24;  // from linux/capability.h
 
-std::chrono::milliseconds image_time(const v1::NodeLaunch& order) {
-  const auto& timeout = order.setup().timeout();
-  if (!order.has_setup() || timeout.seconds() <= 0) return kImageTimeDefault;
-  return std::chrono::seconds(timeout.seconds());
-}
-
 // Raising a hard limit needs this capability. Without it a container tool refuses the whole
 // container.
 bool may_raise_limits() {
@@ -148,6 +142,12 @@ Result<void> check_sources(const v1::NodeLaunch& order) {
 }
 
 }  // namespace
+
+std::chrono::milliseconds image_time(const v1::NodeLaunch& order) {
+  const auto& timeout = order.setup().timeout();
+  if (!order.has_setup() || timeout.seconds() <= 0) return kImageTimeDefault;
+  return std::chrono::seconds(timeout.seconds());
+}
 
 Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order,
                                             const ContainerOptions& options,

@@ -3,6 +3,7 @@
 // registry takes, on the thread of one start.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct PreparedContainer {
   rundir::v1::ContainerLaunch launch;
   std::vector<std::string> env;  // the image's own variables
 };
+
+// How long loading or pulling the image may take: runtime.setup.timeout, or 30 minutes.
+std::chrono::milliseconds image_time(const v1::NodeLaunch& order);
 
 // The directories that the order makes must exist. The errors fit failure_of(): those of
 // ready_image(), Unsatisfiable (no tool), NotFound (a mount's source is missing).

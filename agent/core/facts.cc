@@ -127,6 +127,7 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   if (seen.refused && seen.refused->first != v1::START_FAILURE_UNSPECIFIED) {
     facts.push_back(
         start_failed_fact(run, seen.refused_at, seen.refused->first, seen.refused->second));
+    facts.back().mutable_start_failed()->set_step(seen.refused_step);
     if (seen.refused->first == v1::START_FAILURE_CHECKPOINT)
       *facts.back().mutable_start_failed()->mutable_checkpoint() = seen.refused_for;
   }

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "agent/core/run_phase.h"
+
 namespace muster::agent {
 namespace {
 
@@ -19,42 +21,29 @@ RefuseRun refuse_stopped(const RunKey& run) {
   return refuse(run, v1::START_FAILURE_UNSPECIFIED, "asked to stop before it was started");
 }
 
-// Returns the action that the run directory alone requires, whatever the controller wants. Empty
-// result: the orders decide.
-std::optional<Action> proof_needed(const Self& self, const RunKey& run, const RunSeen& seen,
-                                   bool stop_ordered, bool starting_up) {
-  if (seen.swept) return std::nullopt;
-  // No process survives its boot. There is nothing to search for, and the recorded pids may belong
-  // to other processes now.
-  if (!seen.boot_id.empty() && seen.boot_id != self.boot_id)
-    return MarkSwept{.run = run, .why = v1::SWEPT_WHY_REBOOTED};
-  switch (seen.worker) {
-    case WorkerState::None:
-      // The worker, or an agent that refused the run, had the claim, and the claim is lost. The run
-      // is treated like one whose worker cannot be found.
-      if (seen.worker_spoke || seen.refused)
-        return SweepRun{.run = run, .why = v1::SWEPT_WHY_CLAIM_LOST};
-      // The agent crashed between the directory and the claim, or a worker died before its claim.
-      // The claim decides. If the agent gets it, nothing ever ran here. If a worker was quicker,
-      // the next reading of the directory finds it alive and adopts it. There is never a second
-      // spawn.
-      if (stop_ordered) return refuse_stopped(run);
-      return refuse(run, v1::START_FAILURE_GONE,
-                    starting_up ? "the agent was restarted before the worker had claimed the run"
-                                : "the worker ended before it had claimed the run");
-    case WorkerState::Spawned:
-    case WorkerState::Alive: return std::nullopt;
-    case WorkerState::Dead: return SweepRun{.run = run, .why = v1::SWEPT_WHY_WORKER_DIED};
-    case WorkerState::Never:
-      // Claimed by an agent that died before it could record why.
-      if (!seen.refused) {
-        return stop_ordered ? refuse_stopped(run)
-                            : refuse(run, v1::START_FAILURE_GONE,
-                                     "the agent was restarted while it refused the run");
-      }
-      // An earlier claim, or the whole directory, may be lost while the processes still live. So
-      // search for them.
-      return SweepRun{.run = run, .why = v1::SWEPT_WHY_NEVER_STARTED};
+// Why a run that nobody claimed never starts.
+const char* gone_text(RunPhase phase, bool starting_up) {
+  if (phase == RunPhase::Refusing) return "the agent was restarted while it refused the run";
+  return starting_up ? "the agent was restarted before the worker had claimed the run"
+                     : "the worker ended before it had claimed the run";
+}
+
+// `want` is what is ordered; WANT_NOT_SET also if nothing is, or if unsupported() reports it.
+std::optional<Action> next_action(const Self& self, const RunKey& run, const RunSeen& seen,
+                                  v1::Order::WantCase want, bool starting_up) {
+  const RunPhase phase = phase_of(seen, self.boot_id);
+  const RunRule& rule = rule_of(phase);
+  const RunDeed deed = want == v1::Order::kStop     ? rule.on_stop
+                       : want == v1::Order::kForget ? rule.on_forget
+                                                    : rule.always;
+  switch (deed) {
+    case RunDeed::Nothing: return std::nullopt;
+    case RunDeed::Refuse: return refuse(run, v1::START_FAILURE_GONE, gone_text(phase, starting_up));
+    case RunDeed::RefuseStopped: return refuse_stopped(run);
+    case RunDeed::Stop: return SignalStop{.run = run};
+    case RunDeed::Sweep: return SweepRun{.run = run, .why = rule.why};
+    case RunDeed::MarkSwept: return MarkSwept{.run = run, .why = rule.why};
+    case RunDeed::Forget: return ForgetRun{.run = run};
   }
   return std::nullopt;
 }
@@ -83,27 +72,6 @@ std::optional<Action> ordered_unseen(const Self& self, const RunKey& run, const 
       return refuse(run, v1::START_FAILURE_LAUNCH,
                     "unsupported: the controller's order is of a kind that this agent does not "
                     "know; upgrade the agent");
-  }
-  return std::nullopt;
-}
-
-std::optional<Action> ordered_seen(const RunKey& run, const RunSeen& seen, const v1::Order& order) {
-  switch (order.want_case()) {
-    // start once: the state of this directory is the answer
-    case v1::Order::kRun: return std::nullopt;
-    case v1::Order::kStop:
-      if (seen.swept || seen.stop_requested) return std::nullopt;
-      if (seen.worker == WorkerState::Alive) return SignalStop{.run = run};
-      // Spawned: a race for the claim is safer than a signal that may arrive before the worker's
-      // signal handler exists. A worker that was quicker is adopted.
-      if (seen.worker == WorkerState::Spawned) return refuse_stopped(run);
-      return std::nullopt;
-    case v1::Order::kForget:
-      // Never under a living worker: its last records would go to a removed directory.
-      if (seen.swept && seen.worker != WorkerState::Alive && seen.worker != WorkerState::Spawned)
-        return ForgetRun{.run = run};
-      return std::nullopt;
-    case v1::Order::WANT_NOT_SET: return std::nullopt;  // unsupported() reports it
   }
   return std::nullopt;
 }
@@ -138,10 +106,10 @@ std::vector<Action> reconcile(const Self& self, const v1::Orders* orders,
   std::vector<Action> actions;
   for (const auto& [run, state] : seen) {
     const auto order = ordered.find(run);
-    const bool stop_ordered = order != ordered.end() && order->second->has_stop();
-    std::optional<Action> action = proof_needed(self, run, state, stop_ordered, starting_up);
-    if (!action && order != ordered.end()) action = ordered_seen(run, state, *order->second);
-    if (action) actions.push_back(*std::move(action));
+    const v1::Order::WantCase want =
+        order == ordered.end() ? v1::Order::WANT_NOT_SET : order->second->want_case();
+    if (std::optional<Action> action = next_action(self, run, state, want, starting_up))
+      actions.push_back(*std::move(action));
   }
   // Starts come last, so that actions that free resources come before actions that need them.
   for (const auto& [run, order] : ordered) {

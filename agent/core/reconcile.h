@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -111,6 +112,9 @@ struct RunSeen {
   std::uint64_t worker_pid = 0;
   // from the launch record; for a swept run without one: the ranks that left a trace
   std::vector<std::uint32_t> ranks;
+  // From the launch record. A run whose record cannot be read has none: processes on its cards
+  // count as those of a stranger.
+  std::set<std::uint32_t> devices;
   std::map<std::uint32_t, std::uint64_t> pids;
   v1::NodeResolved resolved;  // from the launch record: what this node added to the order
   bool started = false;
@@ -123,7 +127,8 @@ struct RunSeen {
   std::vector<AuxiliaryExitSeen> auxiliary_exits;
   std::optional<ScriptLaunchSeen> script_launch;
   std::vector<ScriptLogSeen> script_logs;  // in the order in which they were seen; only grows
-  // the node loads runtime.image or fetches files, or runs runtime.setup
+  // its start has reached a step that takes long (code, fetch, container) or will fetch or load an
+  // image, or it runs runtime.setup
   bool setting_up = false;
   // from the worker's last event, or from the agent's own mark after a sweep
   bool swept = false;
@@ -136,6 +141,7 @@ struct RunSeen {
   std::optional<std::pair<v1::StartFailure, std::string>> refused;
   // what the start read of checkpoints, if that is the reason
   v1::CheckpointReading refused_for;
+  std::string refused_step;  // the word of the start's step that failed; empty: none
   WallTime refused_at{};
   // the agent's own mark: the attempt's first step as seen on this node
   std::optional<std::int64_t> first_step;

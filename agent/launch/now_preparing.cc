@@ -5,16 +5,14 @@
 namespace muster::agent {
 namespace {
 
-thread_local StartDoing* doing_here = nullptr;
+thread_local StartProgress* progress_here = nullptr;
 
 }  // namespace
 
-void prepare_for(StartDoing* doing) { doing_here = doing; }
+void prepare_for(StartProgress* progress) { progress_here = progress; }
 
 void now_preparing(std::string what) {
-  if (doing_here == nullptr) return;
-  const std::lock_guard lock(doing_here->mutex);
-  doing_here->what = std::move(what);
+  if (progress_here != nullptr) progress_here->describe(std::move(what));
 }
 
 }  // namespace muster::agent

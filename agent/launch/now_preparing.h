@@ -1,26 +1,19 @@
-// What a thread that prepares a start does at the moment. StartThreads owns one for each start that
-// is at work (start/start_prepare.h); the thread writes it and the loop reads it.
+// now_preparing() is how functions deep inside a step of a start say what they do at the moment. It
+// finds the start of the calling thread, which StartRunner names (start/start_runner.h). Steps
+// themselves use the StartProgress of their StartWork.
 #pragma once
 
-#include <mutex>
 #include <string>
 
-#include "common/base/time.h"
+#include "agent/launch/start_progress.h"
 
 namespace muster::agent {
 
-struct StartDoing {
-  const BootTime since = system_clock().now().boot;
-  std::mutex mutex;
-  std::string what = "its checks";
-};
+// From now on the calling thread works on the start of `progress`; nullptr: on none any more.
+void prepare_for(StartProgress* progress);
 
-// From now on the calling thread prepares the start of `doing`; nullptr: none any more.
-void prepare_for(StartDoing* doing);
-
-// Records what the start on this thread does from now on. If the start hangs, the sentence for the
-// starts that are refused because of it shows this. On a thread that does not belong to
-// StartThreads it does nothing.
+// If the step hangs, its refusal shows this sentence. On a thread that works on no start it does
+// nothing.
 void now_preparing(std::string what);
 
 }  // namespace muster::agent

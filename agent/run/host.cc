@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -26,7 +25,9 @@ constexpr int kDiscardMs = 10'000;
 }  // namespace
 
 Host::Host(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Host::~Host() { close(); }
+Host::~Host() {
+  if (impl_ && !impl_->closed) close();
+}
 
 Result<std::unique_ptr<Host>> Host::open(async::Loop& loop, HostOptions options,
                                          HostCallbacks callbacks) {
@@ -44,26 +45,36 @@ Result<std::unique_ptr<Host>> Host::open(async::Loop& loop, HostOptions options,
 }
 
 void Host::close() {
-  if (!impl_ || impl_->closed) return;
+  impl_->loop.assert_on();
+  if (impl_->closed) return;
   impl_->closed = true;
-  impl_->start_threads.close();
+  impl_->starts.close();
   impl_->scan_timer.cancel();
   impl_->frozen_timer.cancel();
+  impl_->report_timer.cancel();
   impl_->entries.clear();
   impl_->leaving.clear();
   impl_->disposal.stop();
 }
 
-void Host::set_cluster(const ClusterId& cluster) { impl_->options.cluster = cluster; }
+void Host::set_cluster(const ClusterId& cluster) {
+  impl_->loop.assert_on();
+  impl_->options.cluster = cluster;
+}
 
-const std::map<RunKey, RunSeen>& Host::seen() const { return impl_->all_seen; }
+const std::map<RunKey, RunSeen>& Host::seen() const {
+  impl_->loop.assert_on();
+  return impl_->all_seen;
+}
 
 const RunSeen* Host::seen(const RunKey& run) const {
+  impl_->loop.assert_on();
   const Entry* entry = impl_->find(run);
   return entry == nullptr ? nullptr : &entry->seen;
 }
 
 const v1::NodeLaunch* Host::order(const RunKey& run) const {
+  impl_->loop.assert_on();
   const Entry* entry = impl_->find(run);
   return entry == nullptr || !entry->view.order_known() ? nullptr : &entry->view.order();
 }
@@ -73,30 +84,35 @@ fs::path Host::directory(const RunKey& run) const {
 }
 
 bool Host::rank_end_known(const RunKey& run, std::uint32_t rank) const {
+  impl_->loop.assert_on();
   const Entry* entry = impl_->find(run);
   return entry != nullptr && entry->view.marked_end(rank);
 }
 
 void Host::perform(const Action& action) {
+  impl_->loop.assert_on();
   if (impl_->closed) return;
   std::visit([this](const auto& one) { impl_->act(one); }, action);
 }
 
 void Host::renew_leases(BootTime heard) {
+  impl_->loop.assert_on();
   impl_->heard = std::max(impl_->heard, heard);
   for (auto& [run, entry] : impl_->entries) impl_->renew_lease(*entry, false);
 }
 
 std::optional<Duration> Host::lease_left(const RunKey& run, bool refused_only) const {
+  impl_->loop.assert_on();
   const Entry* entry = impl_->find(run);
   if (entry == nullptr || entry->seen.worker != WorkerState::Alive || entry->seen.swept ||
-      entry->lease_until == BootTime{})
+      !entry->lease.until())
     return std::nullopt;
-  if (refused_only && !entry->lease_refused) return std::nullopt;
-  return std::max(Duration::zero(), entry->lease_until - impl_->options.clock->now().boot);
+  if (refused_only && !entry->lease.refused()) return std::nullopt;
+  return std::max(Duration::zero(), *entry->lease.until() - impl_->options.clock->now().boot);
 }
 
 void Host::note_first_step(const RunKey& run, std::int64_t step) {
+  impl_->loop.assert_on();
   Entry* entry = impl_->find(run);
   if (entry == nullptr || entry->seen.first_step) return;
   auto mark = impl_->new_mark();
@@ -105,24 +121,27 @@ void Host::note_first_step(const RunKey& run, std::int64_t step) {
 }
 
 void Host::note_clock_skew(Duration ahead) {
+  impl_->loop.assert_on();
   for (auto& [run, entry] : impl_->entries) {
     if (!entry->seen.started || entry->seen.swept || entry->seen.clock_ahead) continue;
     auto mark = impl_->new_mark();
     mark.mutable_clock_skewed()->set_ahead_ns(ahead.count());
     // First in memory: it is written once, whether or not the disk takes it.
-    entry->clock_ahead_in_memory = ahead;
-    entry->clock_ahead_at = impl_->options.clock->now().wall;
+    entry->unwritten.clock_skew = {.ahead = ahead, .at = impl_->options.clock->now().wall};
     if (impl_->remember(run, *entry, {mark})) continue;
     impl_->overlay(*entry);
-    if (impl_->callbacks.changed) impl_->callbacks.changed(run);
+    impl_->tell(run, *entry);
   }
 }
 
 void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence,
                          bool success_seen, v1::EvidenceKind kind, std::optional<std::int64_t> step,
                          std::optional<std::int64_t> total) {
+  impl_->loop.assert_on();
   Entry* entry = impl_->find(run);
-  if (entry == nullptr || entry->view.marked_end(rank)) return;
+  if (entry == nullptr) return;
+  entry->reporting.end_read(rank);
+  if (entry->view.marked_end(rank)) return;
   std::vector<rundir::v1::Mark> marks;
   if (success_seen) {
     marks.push_back(impl_->new_mark());
@@ -135,19 +154,58 @@ void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::strin
   marks.back().mutable_evidence()->set_kind(static_cast<std::uint32_t>(kind));
   if (step) marks.back().mutable_evidence()->set_step(*step);
   if (total) marks.back().mutable_evidence()->set_total(*total);
-  impl_->remember(run, *entry, marks);
+  // also if the disk refused the mark: the fact must not wait
+  if (!impl_->remember(run, *entry, marks)) impl_->tell(run, *entry);
+}
+
+void Host::note_last_scan(const RunKey& run) {
+  impl_->loop.assert_on();
+  Entry* entry = impl_->find(run);
+  if (entry == nullptr) return;
+  entry->reporting.last_scan();
+  impl_->tell(run, *entry);
+}
+
+bool Host::reportable(const RunKey& run, const v1::RankExited& exited) const {
+  impl_->loop.assert_on();
+  const Entry* entry = impl_->find(run);
+  return entry == nullptr || exited.lost() ||
+         entry->reporting.ready(exited.rank(), entry->view.marked_end(exited.rank()),
+                                impl_->options.clock->now().boot);
+}
+
+bool Host::scanned(const RunKey& run) const {
+  impl_->loop.assert_on();
+  const Entry* entry = impl_->find(run);
+  return entry == nullptr || entry->reporting.scanned(impl_->options.clock->now().boot);
+}
+
+bool Host::first_trimmed(const RunKey& run) {
+  impl_->loop.assert_on();
+  Entry* entry = impl_->find(run);
+  return entry != nullptr && entry->reporting.trimmed();
 }
 
 // --- what the implementation shares --------------------------------------------------------------
 
 Host::Entry* Host::Impl::find(const RunKey& run) const {
+  loop.assert_on();
   const auto at = entries.find(run);
   return at == entries.end() ? nullptr : at->second.get();
 }
 
 Host::Entry& Host::Impl::add(const RunKey& run) {
-  auto entry = std::make_unique<Entry>(rundir::RunLayout(options.layout.run(run.first, run.second)),
-                                       options.self.boot_id, all_seen[run]);
+  loop.assert_on();
+  auto entry = std::make_unique<Entry>(
+      loop, rundir::RunLayout(options.layout.run(run.first, run.second)), options.self.boot_id,
+      all_seen[run],
+      WorkerSupervision::Options{.margin = options.worker_margin, .clock = options.clock},
+      WorkerSupervision::Callbacks{.child_ended = [this, run] { child_ended(run); },
+                                   .worker_ended =
+                                       [this, run] {
+                                         if (Entry* one = find(run)) refresh(run, *one, true);
+                                       },
+                                   .overdue = [this, run] { judge_obedience(run); }});
   listen(run, *entry);
   return *(entries[run] = std::move(entry));
 }
@@ -169,10 +227,11 @@ void Host::Impl::listen(const RunKey& run, Entry& entry) {
 // Refreshes runs without a wake FIFO, as long as something may change in them, and runs that could
 // not be read.
 void Host::Impl::scan() {
-  scanning = false;
+  loop.assert_on();
+  scanning.ended();
   std::vector<RunKey> silent;
   for (const auto& [run, entry] : entries) {
-    if (entry->scan_again || (!entry->wake_fifo && !entry->over())) silent.push_back(run);
+    if (entry->unread_since || (!entry->wake_fifo && !entry->over())) silent.push_back(run);
   }
   for (const RunKey& run : silent) {
     if (Entry* entry = find(run)) refresh(run, *entry, true);
@@ -180,51 +239,46 @@ void Host::Impl::scan() {
 }
 
 void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
+  loop.assert_on();
   auto changed = entry.view.refresh();
   if (!changed) {
     unread(run, entry, changed.error());
     if (entry.seen.worker == WorkerState::Dead || !lost_with_its_disk(entry)) return;
     overlay(entry);
-    if (tell && callbacks.changed) callbacks.changed(run);
+    if (tell) this->tell(run, entry);
     return;
   }
   if (const auto& unknown = entry.view.worker_unknown()) {
     unread(run, entry, *unknown);
   } else {
-    entry.scan_again = entry.unread_logged = false;
+    entry.unread_since.reset();
   }
   note_auxiliary_ends(run, entry);
   const bool damaged = entry.view.events_damaged() && entry.view.worker() != nullptr;
-  if (damaged && !entry.damage_logged) {
-    entry.damage_logged = true;
+  if (damaged && entry.events_damage.first()) {
     trouble(
         fmt::format("reading run '{}.{}': its events file is damaged; what comes behind the damage "
                     "is lost, its ranks will be reported lost when its worker ends",
                     run.first.str(), run.second.value));
   }
-  if (entry.view.launch() != nullptr && !entry.seen.swept && !entry.removal_logged &&
-      removed(entry.view.layout().root())) {
-    entry.removal_logged = true;
+  if (entry.view.launch() != nullptr && !entry.seen.swept && !entry.removal.reported() &&
+      removed(entry.view.layout().root()) && entry.removal.first()) {
     trouble(
         fmt::format("reading run '{}.{}': its directory '{}' has been removed (by a cleaner of "
                     "temporary files?); until its worker ends no end of its ranks is seen, and "
                     "what is not with the controller is lost; cancel the job if it stands still",
                     run.first.str(), run.second.value, entry.view.layout().root().string()));
   }
+  if (entry.view.seen().worker != WorkerState::Spawned) end_start(entry);
   overlay(entry);
-  if (entry.view.worker() != nullptr && !entry.worker_ready &&
-      entry.seen.worker == WorkerState::Alive) {
-    entry.worker_ready = std::make_unique<async::Readable>(
-        loop, "worker ended", entry.view.worker()->fd(), [this, run] { worker_ended(run); });
-  }
-  if (entry.lease_until == BootTime{}) adopt_lease(entry);
-  expect_obedience(run, entry);
+  if (!entry.lease.until()) entry.lease.adopt(entry.view.layout(), options.self.boot_id);
+  entry.worker.update(entry.view, entry.seen, entry.lease.until());
   if (entry.seen.worker == WorkerState::Alive) check_frozen_soon();
   if (entry.over()) {
     entry.wake_fifo_ready.reset();
     entry.wake_fifo.reset();
   } else if (!entry.wake_fifo) {
-    if (!std::exchange(scan_logged, true)) {
+    if (no_wake_fifo.first()) {
       trouble(fmt::format(
           "listening to run '{}.{}': its directory has no wake FIFO (its file system has none, or "
           "somebody removed it); it is scanned every {} ms instead",
@@ -233,20 +287,63 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
     }
     scan_soon();
   }
+  if (tell ? *changed : entry.view.order_known()) report(run, entry);
   if (*changed && tell && callbacks.changed) callbacks.changed(run);
 }
 
+// The run is known in another way than by a change of its directory.
+void Host::Impl::tell(const RunKey& run, Entry& entry) {
+  report(run, entry);
+  if (callbacks.changed) callbacks.changed(run);
+}
+
+void Host::Impl::report(const RunKey& run, Entry& entry) {
+  loop.assert_on();
+  if (options.watch == nullptr || closed) return;
+  for (const std::string& text : entry.reporting.update(*options.watch, run, entry.view, entry.seen,
+                                                        options.clock->now().boot))
+    trouble(text);
+  report_by(entry.reporting.due());
+}
+
+void Host::Impl::report_by(std::optional<BootTime> due) {
+  loop.assert_on();
+  if (!due || (report_at && *report_at <= *due)) return;
+  report_at = due;
+  report_timer.arm(*due - options.clock->now().boot, [this] { report_due(); });
+}
+
+// When the wait of a fact is over, that is a change of its run.
+void Host::Impl::report_due() {
+  loop.assert_on();
+  report_at.reset();
+  const BootTime now = options.clock->now().boot;
+  std::vector<RunKey> over;
+  for (const auto& [run, entry] : entries) {
+    const auto due = entry->reporting.due();
+    if (due && *due <= now) {
+      over.push_back(run);
+    } else {
+      report_by(due);
+    }
+  }
+  for (const RunKey& run : over) {
+    if (Entry* entry = find(run)) tell(run, *entry);
+  }
+}
+
 void Host::Impl::scan_soon() {
-  if (!std::exchange(scanning, true)) scan_timer.arm(kScanInterval, [this] { scan(); });
+  loop.assert_on();
+  if (scanning.want_one()) scan_timer.arm(kScanInterval, [this] { scan(); });
 }
 
 // Nothing is concluded from the error: the run is read again until that succeeds.
 void Host::Impl::unread(const RunKey& run, Entry& entry, const Error& error) {
-  entry.scan_again = true;
-  if (!entry.unread_logged) entry.unread_since = options.clock->now().boot;
-  if (!std::exchange(entry.unread_logged, true))
+  if (!entry.unread_since) {
+    entry.unread_since = options.clock->now().boot;
     trouble(fmt::format("reading run '{}.{}': {}; trying on", run.first.str(), run.second.value,
                         error.message));
+  }
   scan_soon();
 }
 
@@ -254,7 +351,7 @@ void Host::Impl::unread(const RunKey& run, Entry& entry, const Error& error) {
 // nothing can be written either. Further waiting would be for a disk that does not come back.
 bool Host::Impl::lost_with_its_disk(const Entry& entry) const {
   if (entry.view.seen().worker != WorkerState::Dead ||
-      options.clock->now().boot - entry.unread_since < kDiskGivenUp)
+      options.clock->now().boot - entry.unread_since.value_or(BootTime::max()) < kDiskGivenUp)
     return false;
   const int error = write_error(options.layout);
   return error == EIO || error == EROFS;
@@ -262,93 +359,51 @@ bool Host::Impl::lost_with_its_disk(const Entry& entry) const {
 
 void Host::Impl::overlay(Entry& entry) {
   entry.seen = entry.view.seen();
-  if (entry.fetching_image) entry.seen.setting_up = true;
-  if (entry.refused_in_memory && !entry.seen.refused) {
-    entry.seen.refused = entry.refused_in_memory;
-    entry.seen.refused_for = entry.refused_for_in_memory;
-    entry.seen.refused_at = entry.in_memory_at;
-    entry.seen.worker = WorkerState::Never;
-  }
-  if (entry.clock_ahead_in_memory && !entry.seen.clock_ahead) {
-    entry.seen.clock_ahead = entry.clock_ahead_in_memory;
-    entry.seen.clock_ahead_at = entry.clock_ahead_at;
-  }
-  if (entry.swept_in_memory && !entry.seen.swept) {
-    entry.seen.swept = true;
-    entry.seen.swept_why = *entry.swept_in_memory;
-    // The worker could not write down the request to stop either. Then ends that nobody saw are not
-    // treated as causes.
-    entry.seen.stop_requested = entry.seen.stop_requested || entry.stop_signalled;
-    entry.seen.swept_at = entry.in_memory_at;
-  }
-}
-
-// Returns when a living worker that has not done its duty counts as frozen. Empty result: it has
-// done its duty.
-std::optional<BootTime> Host::Impl::must_obey_by(const Entry& entry) const {
-  if (entry.worker_killed || entry.seen.swept || entry.seen.worker != WorkerState::Alive ||
-      entry.view.worker() == nullptr)
-    return std::nullopt;
-  const Duration grace =
-      entry.view.launch() == nullptr
-          ? kStopGraceUnknown
-          : std::max(Duration::zero(),
-                     Duration(std::chrono::milliseconds(entry.view.launch()->stop_grace_ms())));
-  std::optional<BootTime> by;
-  const auto at_latest = [&by](BootTime time) { by = std::min(by.value_or(time), time); };
-  if (const auto written = entry.view.stop_written()) {
-    at_latest(*written + grace + options.worker_margin);
-  } else if (entry.lease_until != BootTime{}) {
-    // The controller, which counts on the end of the lease, also waits for a stop's grace, and no
-    // longer.
-    at_latest(entry.lease_until +
-              std::min(options.worker_margin, std::max<Duration>(grace, std::chrono::seconds(1))));
-  }
-  if (entry.stop_signalled) at_latest(*entry.stop_signalled + grace + options.worker_margin);
-  return by;
-}
-
-// A later time (a lease is renewed every few seconds) is found when the timer expires.
-void Host::Impl::expect_obedience(const RunKey& run, Entry& entry) {
-  const auto by = must_obey_by(entry);
-  if (!by) {
-    entry.obey_timer.reset();
-    return;
-  }
-  if (entry.obey_timer && entry.obey_at <= *by) return;
-  if (!entry.obey_timer)
-    entry.obey_timer = std::make_unique<async::Timer>(loop, "worker must obey");
-  entry.obey_at = *by;
-  entry.obey_timer->arm(*by - options.clock->now().boot, [this, run] { judge_obedience(run); });
+  if (entry.starting && entry.starting->sets_up) entry.seen.setting_up = true;
+  entry.unwritten.show(entry.seen, entry.worker.stop_signalled());
 }
 
 void Host::Impl::judge_obedience(const RunKey& run) {
   Entry* entry = find(run);
   if (entry == nullptr) return;
-  entry->obey_timer.reset();
   // The worker's last event may have come. This arms the timer again if the worker has more time.
   refresh(run, *entry, true);
-  if (entry->scan_again) return;  // nothing is concluded from what cannot be read
-  const auto by = must_obey_by(*entry);
-  if (!by || *by > options.clock->now().boot) return;
-  kill_worker(run, *entry,
-              entry->stop_signalled || entry->view.stop_written()
-                  ? "was asked to stop and has not ended the run in time"
-                  : "has not stopped its ranks at the end of the orphan grace");
+  if (entry->unread_since) return;  // nothing is concluded from what cannot be read
+  const std::string why = entry->worker.judge(entry->view, entry->seen, entry->lease.until());
+  if (!why.empty()) kill_worker(run, *entry, why);
 }
 
-void Host::Impl::worker_ended(const RunKey& run) {
-  Entry* entry = find(run);
-  if (entry == nullptr) return;
-  entry->worker_ready.reset();
-  reap(*entry);
-  refresh(run, *entry, true);
+void Host::Impl::check_frozen_soon() {
+  loop.assert_on();
+  if (checking_frozen.want_one())
+    frozen_timer.arm(options.worker_margin, [this] { check_frozen(); });
+}
+
+void Host::Impl::check_frozen() {
+  loop.assert_on();
+  checking_frozen.ended();
+  for (const auto& [run, entry] : entries) {
+    const auto why = entry->worker.check_frozen(entry->view, entry->seen);
+    if (!why) continue;
+    check_frozen_soon();
+    if (!why->empty()) kill_worker(run, *entry, *why);
+  }
+}
+
+void Host::Impl::kill_worker(const RunKey& run, Entry& entry, std::string_view why) {
+  trouble(
+      fmt::format("supervising run '{}.{}': its worker, process {}, {}; it is killed, its ranks "
+                  "with it (was it frozen by SIGSTOP?)",
+                  run.first.str(), run.second.value, entry.seen.worker_pid, why));
+  if (auto killed = entry.worker.kill(entry.view); !killed) {
+    trouble(fmt::format("killing the worker of run '{}.{}': {}", run.first.str(), run.second.value,
+                        killed.error().message));
+  }
 }
 
 void Host::Impl::child_ended(const RunKey& run) {
   Entry* entry = find(run);
   if (entry == nullptr) return;
-  reap(*entry);
   // If the worker died before its claim, the run is unclaimed: nothing that this incarnation
   // spawned can claim it any more.
   entry->view.set_spawned(false);
@@ -357,24 +412,13 @@ void Host::Impl::child_ended(const RunKey& run) {
 }
 
 void Host::Impl::leave(std::unique_ptr<Entry> entry) {
+  loop.assert_on();
   Entry* one = entry.get();
-  one->child_ready.reset();  // one watch per descriptor
-  one->child_ready = std::make_unique<async::Readable>(
-      loop, "child of a forgotten run ended", one->child_fd->fd(), [this, one] {
-        reap(*one);
-        if (one->child == 0)
-          std::erase_if(leaving, [one](const auto& other) { return other.get() == one; });
-      });
   leaving.push_back(std::move(entry));
-}
-
-void Host::Impl::reap(Entry& entry) {
-  if (entry.child == 0 || !entry.child_fd || !entry.child_fd->exited()) return;
-  entry.child_ready.reset();
-  while (::waitpid(entry.child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  entry.child_fd.reset();
-  entry.child = 0;
+  one->worker.leave([this, one] {
+    loop.assert_on();
+    std::erase_if(leaving, [one](const auto& other) { return other.get() == one; });
+  });
 }
 
 rundir::v1::Mark Host::Impl::new_mark() const {
@@ -405,7 +449,7 @@ bool Host::Impl::remember(const RunKey& run, Entry& entry,
     return false;
   };
   if (entry.view.marks_damaged()) {
-    if (!std::exchange(entry.marks_damage_logged, true)) {
+    if (entry.marks_damage.first()) {
       trouble(fmt::format(
           "writing what is known of run '{}.{}': its mark file is damaged; kept in memory",
           run.first.str(), run.second.value));
@@ -425,38 +469,22 @@ bool Host::Impl::remember(const RunKey& run, Entry& entry,
   return true;
 }
 
-void Host::Impl::adopt_lease(Entry& entry) {
-  auto lease = rundir::read_lease(entry.view.layout());
-  if (!lease || !*lease) return;
-  if (const auto end = rundir::lease_end(**lease, options.self.boot_id)) entry.lease_until = *end;
-}
-
 bool Host::Impl::renew_lease(Entry& entry, bool at_start) {
+  loop.assert_on();
   if (!at_start &&
       (entry.seen.swept || !entry.seen.launch_sound || entry.seen.worker == WorkerState::Never))
     return true;
-  const auto& proto = at_start ? entry.grace_at_start : entry.view.order().orphan_grace();
-  Duration grace = to_duration(proto);
-  if (grace <= Duration::zero()) grace = kOrphanGraceDefault;
-  // The file is rewritten once per step: a tenth of the grace, or a quarter of a short one. It is
-  // always one step longer than promised. So the disk always has at least the whole grace from
-  // `heard`.
-  const Duration step = lease_step(grace);
-  const BootTime until = heard + grace + step;
-  if (!at_start && until < entry.lease_until + step) return true;
-  if (auto written = rundir::write_lease(entry.view.layout(), until, options.self.boot_id);
-      !written) {
-    if (!std::exchange(entry.lease_refused, true)) {
-      trouble(
-          fmt::format("renewing the orphan grace of '{}': {}; trying on, its ranks are stopped "
-                      "when it runs out",
-                      entry.view.layout().root().string(), written.error().message));
-    }
-    return false;
+  const auto& grace = at_start ? entry.starting->grace : entry.view.order().orphan_grace();
+  auto renewed = entry.lease.renew(entry.view.layout(), options.self.boot_id, heard,
+                                   to_duration(grace), at_start);
+  if (renewed) return true;
+  if (entry.lease.first_refusal()) {
+    trouble(
+        fmt::format("renewing the orphan grace of '{}': {}; trying on, its ranks are stopped "
+                    "when it runs out",
+                    entry.view.layout().root().string(), renewed.error().message));
   }
-  entry.lease_refused = false;
-  entry.lease_until = until;
-  return true;
+  return false;
 }
 
 void Host::Impl::remove_leftovers() {

@@ -10,8 +10,9 @@
 //   if the run is live without a wake FIFO, or could not be read.
 // - What seen() shows is on disk. If the disk refuses, it is in memory until the disk takes it: a
 //   full disk never loses a refusal during this incarnation.
-// - A start is prepared on its own thread, which may hang. Meanwhile the run is "spawned" and can
-//   be stopped.
+// - A start runs as a list of steps (agent/start/start_step.h) on its own thread, which may hang.
+//   Meanwhile the run is "spawned" and can be stopped. If a step hangs beyond its bound, the start
+//   is refused.
 // - A worker that does not obey is killed. In the first case it was asked to stop and has not
 //   written Swept within its grace plus worker_margin. In the second case its lease is over and it
 //   has not written its stop. Such a worker is frozen, or behaves like one. Its ranks die with it,
@@ -33,7 +34,8 @@
 #include <string>
 
 #include "agent/core/reconcile.h"
-#include "agent/start/start_prepare.h"
+#include "agent/logs/watch.h"
+#include "agent/start/start_runner.h"
 #include "common/async/loop.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
@@ -59,7 +61,12 @@ struct HostOptions {
   FetchFn fetch{};  // none: orders that need it are refused
   std::uint64_t min_free_bytes = 256ULL << 20U;
   Duration worker_margin = std::chrono::seconds(5);
-  std::function<StartPrepared(StartRequest)> prepare = prepare_start;  // on its own thread
+  // Follows the logs and checkpoints of the runs; it outlives the Host. Null: nothing is followed,
+  // and no fact waits for it.
+  Watch* watch = nullptr;
+  // Called on the thread of each start, for facts that change. Thread-safe. Empty: none do.
+  std::function<void(NodeFacts&)> fill_facts{};
+  StartRunner::Options starts{};
   const Clock* clock = &system_clock();
 };
 
@@ -67,6 +74,11 @@ struct HostCallbacks {
   // seen() of that run has changed. It may be called inside perform(): post, do not act.
   std::function<void(const RunKey&)> changed;
   std::function<void(const std::string& text)> trouble;  // one line for the log
+};
+
+struct StartNews {
+  std::string step;  // its word; empty: nothing is being started
+  std::string text;  // "runtime.image: 3 of 7 layers"; empty: no progress is known
 };
 
 class Host {
@@ -87,9 +99,9 @@ class Host {
   // nothing can be read.
   [[nodiscard]] const v1::NodeLaunch* order(const RunKey& run) const;
   [[nodiscard]] std::filesystem::path directory(const RunKey& run) const;
-  // Progress of the run's setup, "runtime.image: 3 of 7 layers". Empty: no progress is known. It
-  // changes without a callback.
-  [[nodiscard]] std::string setup_text(const RunKey& run) const;
+  // How far the run's start has come. It changes without a callback; `changed` is called when a
+  // step begins that takes long.
+  [[nodiscard]] StartNews start_news(const RunKey& run) const;
   [[nodiscard]] bool rank_end_known(const RunKey& run, std::uint32_t rank) const;
 
   // Idempotent: an action that is in progress or done is not begun again.
@@ -110,6 +122,15 @@ class Host {
   void note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence,
                      bool success_seen, v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED,
                      std::optional<std::int64_t> step = {}, std::optional<std::int64_t> total = {});
+  // The watch has scanned the checkpoints of a swept run.
+  void note_last_scan(const RunKey& run);
+
+  // False: the fact waits for what the watch finds (run_reporting.h). When the wait is over,
+  // `changed` is called.
+  [[nodiscard]] bool reportable(const RunKey& run, const v1::RankExited& exited) const;
+  [[nodiscard]] bool scanned(const RunKey& run) const;
+  // True, once for a run: a heartbeat has no room for its checkpoints.
+  bool first_trimmed(const RunKey& run);
 
  private:
   struct Entry;

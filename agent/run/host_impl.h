@@ -2,7 +2,7 @@
 // agent's loop. Private to agent/run.
 //
 // Its functions are in host.cc (watching, marks, leases), host_actions.cc (what reconcile()
-// requests), host_container.cc and frozen_worker.cc.
+// requests), host_start.cc and host_container.cc.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,13 @@
 
 #include "agent/run/host.h"
 #include "agent/run/host_entry.h"
-#include "common/base/lease.h"
+#include "common/base/mutex.h"
+#include "common/base/once_per_cause.h"
+#include "common/base/single_flight.h"
 #include "common/process/spawn.h"
 #include "common/rundir/records.h"
 
 namespace muster::agent {
-
-inline constexpr Duration kOrphanGraceDefault = std::chrono::minutes(30);
-
-// for a worker whose launch record cannot be read
-inline constexpr Duration kStopGraceUnknown = std::chrono::minutes(1);
 
 inline constexpr const char* kGonePrefix = ".gone-";
 
@@ -42,10 +39,11 @@ struct Host::Impl {
         options(std::move(given)),
         callbacks(std::move(hooks)),
         heard(options.clock->now().boot),
-        start_threads(owner),
+        starts(owner, options.starts),
         disposal("agent-disposal"),
         scan_timer(owner, "scan runs"),
-        frozen_timer(owner, "check for frozen workers") {}
+        frozen_timer(owner, "check for frozen workers"),
+        report_timer(owner, "facts that wait") {}
   ~Impl() { disposal.stop(); }
 
   void act(const StartRun& start);
@@ -55,26 +53,26 @@ struct Host::Impl {
   void act(const MarkSwept& mark);
   void act(const ForgetRun& forget);
 
-  void prepared(const RunKey& run, StartPrepared outcome);
+  // host_start.cc
+  [[nodiscard]] Entry* find_starting(const RunKey& run) const;
+  void step_begun(const RunKey& run, StartStep step);
+  StepResult step_spawn(const RunKey& run, StartWork& work);
+  void start_ended(const RunKey& run, StepResult result);
+  void end_start(Entry& entry);
   Result<void> spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch);
-  void refuse(const RunKey& run, Entry& entry, v1::StartFailure why, const std::string& text,
-              const v1::CheckpointReading& checkpoint = {});
+  void refuse(const RunKey& run, Entry& entry, const Refusal& refusal);
   // host_container.cc
   static void go_by_container(process::SpawnRequest& request,
                               const rundir::v1::ContainerLaunch& container);
   void refuse_without_container(const RunKey& run, Entry& entry);
-  bool begin_removal(const RunKey& run, Entry& entry);
-  void removed_container(const RunKey& run, const std::string& trouble_met);
   void mark_swept(const RunKey& run, Entry& entry, v1::SweptWhy why);
-  void begin_sweep(const RunKey& run, Entry& entry);
-  void step_sweep(const RunKey& run);
-  void tell_what_blocks(const RunKey& run, Entry& entry) const;
-  void wait_for_group(const RunKey& run, Entry& entry, process::Cgroup group);
-  void group_changed(const RunKey& run);
-  void check_group(const RunKey& run);
+  void swept(const RunKey& run, v1::SweptWhy why, bool done);
   [[nodiscard]] std::string process_tag_of(const RunKey& run, const Entry& entry) const;
   [[nodiscard]] std::string group_of(const RunKey& run, const Entry& entry) const;
 
+  static std::string name_of(const RunKey& run) {
+    return run.first.str() + "." + std::to_string(run.second.value);
+  }
   [[nodiscard]] Entry* find(const RunKey& run) const;
   Entry& add(const RunKey& run);
   void listen(const RunKey& run, Entry& entry);
@@ -84,20 +82,19 @@ struct Host::Impl {
   [[nodiscard]] bool lost_with_its_disk(const Entry& entry) const;
   void refresh(const RunKey& run, Entry& entry, bool tell);
   static void overlay(Entry& entry);
-  [[nodiscard]] std::optional<BootTime> must_obey_by(const Entry& entry) const;
-  void expect_obedience(const RunKey& run, Entry& entry);
   void judge_obedience(const RunKey& run);
   void check_frozen_soon();
   void check_frozen();
   void kill_worker(const RunKey& run, Entry& entry, std::string_view why);
-  void worker_ended(const RunKey& run);
   void child_ended(const RunKey& run);
-  static void reap(Entry& entry);
   void leave(std::unique_ptr<Entry> entry);
+  void report(const RunKey& run, Entry& entry);
+  void report_by(std::optional<BootTime> due);
+  void report_due();
+  void tell(const RunKey& run, Entry& entry);
   [[nodiscard]] rundir::v1::Mark new_mark() const;
   void note_auxiliary_ends(const RunKey& run, Entry& entry);
   bool remember(const RunKey& run, Entry& entry, const std::vector<rundir::v1::Mark>& marks);
-  void adopt_lease(Entry& entry);
   bool renew_lease(Entry& entry, bool at_start);
   void remove_leftovers();
   void remove_stale_groups();
@@ -110,19 +107,20 @@ struct Host::Impl {
   async::Loop& loop;
   HostOptions options;
   HostCallbacks callbacks;
-  BootTime heard;  // see renew_leases
+  BootTime heard MUSTER_GUARDED_BY(loop);  // see renew_leases
   std::map<RunKey, RunSeen> all_seen;
-  std::map<RunKey, std::unique_ptr<Entry>> entries;
-  std::vector<std::unique_ptr<Entry>> leaving;  // forgotten, their workers are not reaped yet
-  StartThreads start_threads;
+  std::map<RunKey, std::unique_ptr<Entry>> entries MUSTER_GUARDED_BY(loop);
+  // forgotten, their workers are not reaped yet
+  std::vector<std::unique_ptr<Entry>> leaving MUSTER_GUARDED_BY(loop);
+  StartRunner starts;
   const std::shared_ptr<ImageTurns> image_turns = std::make_shared<ImageTurns>();
   async::Loop disposal;  // removing gigabytes of logs takes long
-  async::Timer scan_timer;
-  async::Timer frozen_timer;
-  bool scanning = false;  // scan_timer is armed
-  bool checking_frozen = false;
-  bool scan_logged = false;  // the reason for scans, logged once
-  bool closed = false;
+  async::Timer scan_timer, frozen_timer, report_timer;
+  // their timers are armed
+  SingleFlight scanning MUSTER_GUARDED_BY(loop), checking_frozen MUSTER_GUARDED_BY(loop);
+  std::optional<BootTime> report_at MUSTER_GUARDED_BY(loop);  // report_timer is armed
+  OncePerCause no_wake_fifo MUSTER_GUARDED_BY(loop);
+  bool closed MUSTER_GUARDED_BY(loop) = false;
 };
 
 }  // namespace muster::agent

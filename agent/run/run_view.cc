@@ -97,6 +97,7 @@ Result<void> RunView::read_launch() {
   // rank, only the success file is kept, which is checked at its end.
   google::protobuf::RepeatedPtrField<v1::RankProcess> ranks;
   for (const v1::RankProcess& rank : order_.ranks()) {
+    seen_.devices.insert(rank.devices().begin(), rank.devices().end());
     if (rank.success_file().empty()) continue;
     ranks.Add()->set_rank(rank.rank());
     ranks.Mutable(ranks.size() - 1)->set_success_file(rank.success_file());
@@ -350,6 +351,7 @@ void RunView::fold(const Mark& mark) {
     case Mark::kRefused:
       seen_.refused = {static_cast<v1::StartFailure>(mark.refused().why()), mark.refused().text()};
       (void)seen_.refused_for.ParseFromString(mark.refused().checkpoint());
+      seen_.refused_step = mark.refused().step();
       seen_.refused_at = at;
       break;
     case Mark::kSwept:

@@ -71,6 +71,26 @@ int try_bind(const addrinfo& address, std::uint32_t port) {
 
 }  // namespace
 
+v1::StartFailure failure_of(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::ResourceExhausted: return v1::START_FAILURE_DISK;
+    case ErrorCode::InvalidArgument:
+    case ErrorCode::NotAllowed:
+    case ErrorCode::NotFound:
+    case ErrorCode::Unsupported: return v1::START_FAILURE_LAUNCH;
+    case ErrorCode::Unsatisfiable:
+    case ErrorCode::Conflict:
+    case ErrorCode::Unreachable:
+    case ErrorCode::TimedOut:
+    case ErrorCode::DataLoss:
+    case ErrorCode::Io:
+    case ErrorCode::Internal: return v1::START_FAILURE_NODE;
+  }
+  return v1::START_FAILURE_NODE;
+}
+
+Refusal refusal_of(const Error& error) { return {.why = failure_of(error), .text = error.message}; }
+
 std::optional<Refusal> check_devices(const v1::NodeLaunch& order, const NodeFacts& node) {
   for (const v1::RankProcess& rank : order.ranks()) {
     for (const std::uint32_t device : rank.devices()) {

@@ -7,12 +7,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "agent/launch/core_shares.h"
 #include "agent/launch/launch_record.h"
+#include "common/base/error.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {
@@ -21,7 +23,13 @@ struct Refusal {
   v1::StartFailure why = v1::START_FAILURE_UNSPECIFIED;
   std::string text;
   v1::CheckpointReading checkpoint = {};  // for START_FAILURE_CHECKPOINT
+  std::string step = {};                  // word of the step that refused it; empty: none
 };
+
+// Launch failure: what the job asked for is wrong on every node. All other errors are a problem of
+// this node, or of this moment.
+v1::StartFailure failure_of(const Error& error);
+Refusal refusal_of(const Error& error);
 
 struct NodeFacts {
   std::set<std::uint32_t> devices;   // from the inventory
@@ -31,8 +39,8 @@ struct NodeFacts {
   std::filesystem::path sys{"/sys"};
 };
 
-// An empty result means that the check passed. prepare_start() calls them in the order devices,
-// user, room, files, ports. It checks the files later if it makes a copy of the code.
+// An empty result means that the check passed. step_check() calls them in the order devices, user,
+// room, files, ports. With a copy of the code, step_code() checks the files.
 std::optional<Refusal> check_devices(const v1::NodeLaunch& order, const NodeFacts& node);
 // sets `user` and `set_user`
 std::optional<Refusal> check_user(const v1::NodeLaunch& order, UserEntry& user, bool& set_user);

@@ -371,6 +371,22 @@ class Containers(unittest.TestCase):
         self.logs_are_whole(job)
         self.assertNotIn("attempt-broke", [event["type"] for event in self.events(job)])
 
+    def test_an_agent_that_is_killed_behind_its_container_step(self):
+        """Right after the step of its start, which loads the image; the next attempt goes on as if nobody had been killed."""
+        args = self.podman.agent_args()
+        env = {"MUSTER_FAILPOINT": "start:container:kill"}
+        killed = self.cluster.agent("n0", devices=1, args=args, env=env)
+        self.cluster.agent("n1", devices=1, args=args)
+        job = self.cluster.submit(self.spec("loaded", restarts=5))
+        code, output = killed.ended()
+        self.assertEqual(code, -signal.SIGKILL, output)
+        self.cluster.agent("n0", devices=1, args=args, wait=False)
+        self.succeeds(job)
+        self.logs_are_whole(job)
+        attempts = self.cluster.show(job)["attempts"]
+        self.assertEqual(len(attempts), 2, self.cluster.story(job))
+        self.assertEqual(len(attempts[1]["exits"]), 2)
+
     def test_a_killed_worker_takes_its_container_along(self):
         self.agents()
         gate = self.cluster.path("gate")
@@ -478,7 +494,7 @@ class Containers(unittest.TestCase):
         self.agents([*self.podman.agent_args(), "--container-tool", tool])
         job = self.cluster.submit(self.spec("pulled", image=registry.name("team/train:1")))
         for node in ("n0", "n1"):
-            says = rf"node '{node}': runtime\.image: 2 layers begun, \d\.\d MiB fetched\n"
+            says = rf"node '{node}': runtime\.image: 2 layers begun, \d\.\d MiB fetched \(step 'container'\)\n"
             wait_until(
                 lambda says=says: re.search(says, self.cluster.muster("why", job, code=0).out),
                 what=f"why to say: {says}",

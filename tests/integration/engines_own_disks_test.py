@@ -143,6 +143,15 @@ class OwnDisks(EngineTest):
             else []
         )
 
+    def nothing_of_fetches(self, node):
+        left = [
+            name
+            for _, dirs, _ in os.walk(self.cluster.disk(node))
+            for name in dirs
+            if ".fetch-" in name
+        ]
+        self.assertEqual(left, [], "nothing is left beside")
+
     def test_half_the_ranks_go_on_with_the_same_losses(self):
         old = self.cluster.show(self.old)["attempts"][0]["saveDir"]
         self.assertEqual(
@@ -161,18 +170,10 @@ class OwnDisks(EngineTest):
         self.assertEqual(nodes["transform"], "n2")
         self.assertEqual(self.ranks_on("n2", old), [*range(16)])
         for node in ("n0", "n1", "n2"):
-            self.assertEqual(
-                [
-                    name
-                    for _, dirs, _ in os.walk(self.cluster.disk(node))
-                    for name in dirs
-                    if ".fetch-" in name
-                ],
-                [],
-                "nothing is left beside",
-            )
+            self.nothing_of_fetches(node)
 
-    def test_the_same_size_on_another_node(self):
+    def on_one_node(self, name):
+        """A job that has ended: (where it saved, the node that has nothing of it, a step)."""
         launch = {
             "config": CONFIG,
             "mode": "train",
@@ -180,12 +181,16 @@ class OwnDisks(EngineTest):
             "patch": {CONFIG: {"parallel_config.model_parallel": 1}},
         }
         job, _ = self.submit(
-            "one", "mindformers", launch, step_ms=5, nodes=1, checkpoint={"storage": "local"}
+            name, "mindformers", launch, step_ms=5, nodes=1, checkpoint={"storage": "local"}
         )
         self.cluster.wait(job)
         attempt = self.cluster.show(job)["attempts"][0]
         other = {"n0": "n1", "n1": "n0"}[attempt["nodes"][0]["node"]]
         step = sorted(item["step"] for item in self.cluster.show(job)["checkpoints"])[-3]
+        return attempt["saveDir"], other, step
+
+    def test_the_same_size_on_another_node(self):
+        saved, other, step = self.on_one_node("one")
         record = Record(self.cluster, "moved")
         done = self.cluster.muster(
             "resume",
@@ -201,7 +206,30 @@ class OwnDisks(EngineTest):
         losses = record.losses()
         self.assertEqual(sorted(losses), [*range(step + 1, STEPS + 1)])
         self.assertLessEqual(losses.items(), self.expected.items())
-        self.assertEqual(self.ranks_on(other, attempt["saveDir"]), [*range(8)])
+        self.assertEqual(self.ranks_on(other, saved), [*range(8)])
+
+    def test_an_agent_that_is_killed_behind_its_fetch(self):
+        """Right after the step of its start; the next attempt goes on as if nobody had been killed."""
+        saved, other, step = self.on_one_node("fetched")
+        self.cluster.kill(other)
+        self.addCleanup(self.back, other)
+        killed = self.cluster.agent(other, wait=False, env={"MUSTER_FAILPOINT": "start:fetch:kill"})
+        record = Record(self.cluster, "fetching")
+        job = self.cluster.output("resume", "fetched", "-d", "--from", str(step), "--set", f"resources.hosts=[{other}]", "--env",
+                                  f"CONFORMANCE_RECORD={record.path}").split()[0]  # fmt: skip
+        self.cluster.jobs.append(job)
+        code, output = killed.ended()
+        self.assertEqual(code, -signal.SIGKILL, output)
+        self.back(other)
+        self.cluster.wait(job)
+        attempts = self.cluster.show(job)["attempts"]
+        ran = [one["number"] for one in attempts if one.get("exits")]
+        self.assertEqual((len(attempts), ran), (2, [2]), self.cluster.story(job))
+        losses = record.losses()
+        self.assertEqual(sorted(losses), [*range(step + 1, STEPS + 1)])
+        self.assertLessEqual(losses.items(), self.expected.items())
+        self.assertEqual(self.ranks_on(other, saved), [*range(8)])
+        self.nothing_of_fetches(other)
 
     def test_a_later_attempt_on_both_nodes_goes_on(self):
         """Neither node has all ranks' shards, and neither needs them."""

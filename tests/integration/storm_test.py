@@ -4,7 +4,8 @@
 Unlike recovery_test.py this does not wait for order: daemons die while others start, agents while they adopt, the controller in the middle of an
 attempt's end, ranks and workers as often as the rule allows that five attempts without a new best step end a job.  MUSTER_TEST_KILLS says how many.
 In between the disk with the state directory of one node is full for a while, and turns read-only, until somebody puts it right: where this machine lets us have
-a disk of our own (namespaces.py, loop devices, mkfs.ext4).
+a disk of our own (namespaces.py, loop devices, mkfs.ext4). Agents are killed right after a step of a start, too, and the start of another job hangs on a dead
+file system while this one is started again: where we can have one (hanging_disk.py).
 
 Run:  /usr/bin/python3 tests/integration/storm_test.py [-v]       (MUSTER_TEST_SEED repeats a run's choices)
 """
@@ -12,17 +13,21 @@ Run:  /usr/bin/python3 tests/integration/storm_test.py [-v]       (MUSTER_TEST_S
 import collections
 import os
 import random
+import signal
 import sys
 import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import hanging_disk  # noqa: E402
 import namespaces  # noqa: E402
 from cluster import SLOW, Cluster, Trace, kill_process, wait_gone  # noqa: E402
 from disks import Disk  # noqa: E402
 
 SEED = int(os.environ.get("MUSTER_TEST_SEED") or random.SystemRandom().randrange(1 << 32))
 KILLS = int(os.environ.get("MUSTER_TEST_KILLS") or 240 // SLOW)
+DEVICES = 32  # of a node that the job has; one more is for others
+START_STEPS = ("check", "directories", "files", "links", "record", "spawn")
 INTERVAL = 10  # a checkpoint is 64 directories: more of them cost more than the storm
 LONG = 300.0 * SLOW  # s; only a bound
 
@@ -32,20 +37,27 @@ def setUpModule():
         namespaces.ip("link", "set", "lo", "up")
 
 
-class WithDisk(Cluster):
-    """The last node's state directory has a disk of its own, where there can be one."""
+class WithDisks(Cluster):
+    """The last node's state directory has a disk of its own, and there is another one that hangs: where there can be such."""
 
-    disk = None
+    disk = hanging = None
 
     def agent(self, name, **more):
         if name == self.nodes[-1] and namespaces.inside() and self.disk is None:
             self.disk = Disk(self.agent_dir(name), 1024)
+            if why := hanging_disk.why_not():
+                print(f"without a disk that hangs: {why}", file=sys.stderr)
+            else:
+                self.hanging = hanging_disk.HangingDisk(self.path("hanging"))
         return super().agent(name, **more)
 
     def _end(self):
+        if self.hanging is not None:
+            self.hanging.answer()
         left = super()._end()
-        if self.disk is not None:
-            self.disk.close()
+        for disk in (self.hanging, self.disk):
+            if disk is not None:
+                disk.close()
         return left
 
 
@@ -84,25 +96,67 @@ class Storm(unittest.TestCase):
         cluster.start(node)
         trace.wait(job, trace.best() + 1)
 
+    def hit_the_gang(self, cluster, job):
+        """One rank dies: every node starts its part again."""
+        victim = next(
+            process for process in cluster.rank_processes() if process.env["MUSTER_JOB_ID"] == job
+        )
+        self.assertTrue(kill_process(victim))
+
+    def hang(self, cluster, job, trace):
+        """The start of another job hangs. This one is started again meanwhile, on both nodes."""
+        trace.wait(job, trace.best() + 5)
+        spec = cluster.stub("hangs", "--steps", 3, nodes=1, devices=1)
+        spec["outputs"] = {"dir": os.path.join(cluster.hanging.path, "out")}
+        cluster.hanging.hang()
+        hangs = cluster.submit(spec)
+        cluster.hanging.wait_hanging()
+        self.hit_the_gang(cluster, job)
+        trace.wait(job, trace.best() + 5)
+        cluster.restart("controller")
+        self.hit_the_gang(cluster, job)
+        trace.wait(job, trace.best() + 5)
+        self.assertNotIn(cluster.show(hangs)["phase"], ("running", "succeeded", "failed"))
+        cluster.hanging.answer()
+        cluster.wait(hangs)
+
+    def die_in_starts(self, cluster, job, trace, choose):
+        """An agent kills itself right after a step of a start, and is started again."""
+        while not cluster.show(job).get("checkpoints"):  # without one there is no step `links`
+            trace.wait(job, trace.best() + 1)
+        for step in choose.sample(START_STEPS, 2):
+            node = choose.choice(cluster.nodes)
+            trace.wait(job, trace.best() + 5)
+            cluster.kill(node)
+            cluster.agent(node, wait=False, env={"MUSTER_FAILPOINT": f"start:{step}:kill"})
+            self.hit_the_gang(cluster, job)
+            code, output = cluster.daemon(node).ended()
+            self.assertEqual(code, -signal.SIGKILL, f"after step '{step}'\n{output}")
+            cluster.start(node)
+            trace.wait(job, trace.best() + 1)
+
     def storm(self, cluster, job, trace, choose):
         """Each round kills one to three at once, and waits for a little: new steps when a gang was hit, else the daemon's own start."""
         killed = collections.Counter()
         gang_hit_at = 0
         end = time.monotonic() + LONG
-        faults = (
-            [
-                (KILLS // 4, self.fill),
-                (KILLS // 2, self.turn_read_only),
-                (3 * KILLS // 4, self.fill),
-            ]
-            if cluster.disk is not None
-            else []
-        )
+        faults = [
+            ("disk", self.fill),
+            ("start", lambda *args: self.die_in_starts(*args, choose)),
+            ("disk", self.turn_read_only),
+            ("hang", self.hang),
+            ("start", lambda *args: self.die_in_starts(*args, choose)),
+            ("disk", self.fill),
+        ]
+        there = {"disk": cluster.disk, "hang": cluster.hanging, "start": cluster}
+        faults = [(kind, fault) for kind, fault in faults if there[kind] is not None]
+        parts = len(faults) + 1
         while killed.total() < KILLS:
-            if faults and killed.total() >= faults[0][0]:
+            if faults and killed.total() >= KILLS * (parts - len(faults)) // parts:
                 cluster.restart("controller")
-                faults.pop(0)[1](cluster, job, trace)
-                killed["disk"] += 1
+                kind, fault = faults.pop(0)
+                fault(cluster, job, trace)
+                killed[kind] += 1
                 gang_hit_at = trace.best()
             self.assertLess(time.monotonic(), end, f"{killed} only\n{cluster.story(job)}")
             started = []
@@ -136,7 +190,7 @@ class Storm(unittest.TestCase):
     def test_storm(self):
         print(f"seed {SEED}", file=sys.stderr)
         choose = random.Random(SEED)
-        with WithDisk(nodes=2, devices=32) as cluster:
+        with WithDisks(nodes=2, devices=DEVICES + 1) as cluster:
             began = time.monotonic()
             trace = Trace(cluster, "storm")
             saving = [
@@ -151,7 +205,14 @@ class Storm(unittest.TestCase):
             ]
             job = cluster.submit(
                 cluster.stub(
-                    "storm", *trace.until_ended(), "--step-ms", 12, *saving, "--trace", trace.path
+                    "storm",
+                    *trace.until_ended(),
+                    "--step-ms",
+                    12,
+                    *saving,
+                    "--trace",
+                    trace.path,
+                    devices=DEVICES,
                 )
             )
             trace.wait(job, 1)
@@ -170,24 +231,32 @@ class Storm(unittest.TestCase):
             undisturbed = Trace(cluster, "undisturbed")
             cluster.wait(
                 cluster.submit(
-                    cluster.stub("undisturbed", "--steps", steps, "--trace", undisturbed.path)
+                    cluster.stub(
+                        "undisturbed",
+                        "--steps",
+                        steps,
+                        "--trace",
+                        undisturbed.path,
+                        devices=DEVICES,
+                    )
                 ),
                 LONG,
             )
             expected = undisturbed.losses()
             self.assertEqual(sorted(expected), list(range(1, steps + 1)))
-            self.assertEqual(len(undisturbed.ranks()), 64)
+            self.assertEqual(len(undisturbed.ranks()), 2 * DEVICES)
             self.assertEqual(trace.losses(), expected)
             self.assertGreaterEqual(
                 min(killed[kind] for kind in ("rank", "worker", "agent", "controller")),
                 KILLS // 20,
                 killed,
             )
-            if cluster.disk is None:
+            self.assertEqual(killed["start"], 2)
+            if cluster.disk is None or cluster.hanging is None:
                 self.skipTest(
-                    "all but the faults of a disk: this machine lets us have no disk of our own"
+                    "all but faults of a disk: this machine lets us have no such disk of our own"
                 )
-            self.assertEqual(killed["disk"], 3)
+            self.assertEqual((killed["disk"], killed["hang"]), (3, 1))
 
 
 if __name__ == "__main__":

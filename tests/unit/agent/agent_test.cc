@@ -136,7 +136,7 @@ class AgentTest : public ::testing::Test {
                  .worker = worker_binary(),
                  .devices = {0, 1, 2, 3},
                  .min_free_bytes = 1,
-                 .prepare = prepare_},
+                 .starts = {.before_step = before_step_}},
         .version = "test",
         .endpoint = [this]() -> Result<rpc::Endpoint> {
           return rpc::Endpoint{.address = address_};
@@ -194,7 +194,7 @@ class AgentTest : public ::testing::Test {
   std::unique_ptr<Agent> agent_;
   std::promise<std::string> permanent_;
   const Clock* clock_ = &system_clock();
-  std::function<StartPrepared(StartRequest)> prepare_ = prepare_start;
+  StepHook before_step_;
 };
 
 // Its boot time hardly moves. A failed exit waits for its evidence for at most a second, and a busy
@@ -533,6 +533,32 @@ TEST_F(AgentTest, OrdersOfAnotherClusterAnotherLineageOrALowerEpochAreIgnored) {
   EXPECT_EQ(hello->hello().cluster_id(), kCluster.str());
 }
 
+// Also of a start that is not being set up, and only as long as it is one.
+TEST_F(AgentTest, HeartbeatsHaveTheStepThatAStartIsAt) {
+  std::promise<void> go;
+  before_step_ = [back = go.get_future().share()](const RunKey&, StartStep step) {
+    if (step == StartStep::Files) back.wait();
+  };
+  begin();
+  wishes_.want(run_order("exec sleep 1000"));
+  EXPECT_TRUE(controller_->wait_for([](const v1::ConnectRequest& heard) {
+    return std::ranges::any_of(heard.heartbeat().readings(), [](const v1::AttemptReading& reading) {
+      return reading.job_id() == kRun.first.str() && reading.start_step() == "files" &&
+             !reading.setting_up();
+    });
+  }));
+  go.set_value();
+  EXPECT_TRUE(controller_->wait_for([started = false](const v1::ConnectRequest& heard) mutable {
+    started = started || std::ranges::any_of(heard.facts().facts(), &v1::Fact::has_started);
+    return started && heard.has_heartbeat() &&
+           std::ranges::all_of(heard.heartbeat().readings(), [](const v1::AttemptReading& reading) {
+             return reading.start_step().empty();
+           });
+  }));
+  wishes_.want(stop_order());
+  EXPECT_TRUE(fact(v1::Fact::kSwept));
+}
+
 // Otherwise, after a kill in between, the next incarnation would obey a controller that had been
 // replaced.
 TEST_F(AgentTest, AnEpochIsOnDiskBeforeItsOrdersAreObeyed) {
@@ -541,14 +567,14 @@ TEST_F(AgentTest, AnEpochIsOnDiskBeforeItsOrdersAreObeyed) {
       controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_heartbeat(); }));
   leave();
   std::promise<std::uint64_t> on_disk;
-  prepare_ = [&](StartRequest request) {
+  before_step_ = [&](const RunKey&, StartStep step) {
+    if (step != StartStep::Check) return;
     rundir::v1::Identity record;
     const auto bytes =
         io::read_file(rundir::AgentLayout(dir_.path() / "state").identity(), 64 << 10);
     if (const auto decoded = io::decode_frames(*bytes); decoded.payloads.size() == 1)
       record.ParseFromString(std::string(decoded.payloads[0]));
     on_disk.set_value(record.highest_epoch());
-    return prepare_start(std::move(request));
   };
   wishes_.be(kCluster.str(), 7);
   wishes_.want(run_order("exit 0"), kCluster.str(), 7);
@@ -568,9 +594,9 @@ TEST_F(AgentTest, ANewLineageIsOnDiskBeforeItsOrdersAreObeyed) {
       controller_->wait_for([](const v1::ConnectRequest& heard) { return heard.has_heartbeat(); }));
   leave();
   std::promise<Result<Identity>> on_disk;
-  prepare_ = [&](StartRequest request) {
-    on_disk.set_value(read_identity(rundir::AgentLayout(dir_.path() / "state")));
-    return prepare_start(std::move(request));
+  before_step_ = [&](const RunKey&, StartStep step) {
+    if (step == StartStep::Check)
+      on_disk.set_value(read_identity(rundir::AgentLayout(dir_.path() / "state")));
   };
   const Lineage lineage{.generation = 1, .id = "a"};
   wishes_.be(kCluster.str(), 2, lineage);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace muster::agent {
 namespace {
 
@@ -58,6 +60,32 @@ TEST(CommandLine, WhereTheDevicesAreFrom) {
           .error()
           .message.find("--probe-interval: '30' is a number without a unit; write 30s, 30m or 30h"),
       std::string::npos);
+}
+
+TEST(CommandLine, AFailpointIsAStepOfAStart) {
+  const auto with = [](const char* text) {
+    ::setenv("MUSTER_FAILPOINT", text, 1);
+    auto line = parse({});
+    ::unsetenv("MUSTER_FAILPOINT");
+    return line;
+  };
+  EXPECT_FALSE((*parse({}))->kill_after);
+  EXPECT_FALSE((*with(""))->kill_after);
+  for (const StartStepRow& row : kStartSteps) {
+    const auto line = with(("start:" + std::string(row.word) + ":kill").c_str());
+    ASSERT_TRUE(line && *line) << row.word;
+    EXPECT_EQ((*line)->kill_after, row.step);
+  }
+  for (const char* bad : {"start", "start::kill", "start:kill", "start:lunch:kill",
+                          "start:check:hang", "stop:check:kill", "start:check:kill:"}) {
+    const auto line = with(bad);
+    ASSERT_FALSE(line) << bad;
+    EXPECT_EQ(line.error().code, ErrorCode::InvalidArgument);
+    EXPECT_EQ(line.error().message,
+              "reading the environment: MUSTER_FAILPOINT='" + std::string(bad) +
+                  "' is not 'start:STEP:kill', where STEP is one of check, checkpoints, "
+                  "directories, code, files, fetch, links, container, record, spawn");
+  }
 }
 
 }  // namespace

@@ -267,6 +267,7 @@ TEST(Facts, RefusedRunReportsWhyAndSweptButNoRanks) {
   seen.ranks = {0, 1};
   seen.worker = WorkerState::Never;
   seen.refused = {v1::START_FAILURE_PORT, "port 29500 is taken"};
+  seen.refused_step = "check";
   seen.refused_at = at(5);
   seen.swept = true;
   seen.swept_why = v1::SWEPT_WHY_NEVER_STARTED;
@@ -274,6 +275,7 @@ TEST(Facts, RefusedRunReportsWhyAndSweptButNoRanks) {
   ASSERT_EQ(kinds(facts), (std::vector<int>{v1::Fact::kStartFailed, v1::Fact::kSwept}));
   EXPECT_EQ(facts[0].start_failed().why(), v1::START_FAILURE_PORT);
   EXPECT_EQ(facts[0].start_failed().text(), "port 29500 is taken");
+  EXPECT_EQ(facts[0].start_failed().step(), "check");
   EXPECT_FALSE(facts[1].swept().logs_follow());
 }
 

@@ -10,7 +10,7 @@
 #include "agent/code/code_patches.h"
 #include "agent/code/code_tree.h"
 #include "agent/container/container_command.h"
-#include "agent/start/start_prepare.h"
+#include "agent/start/start_runner.h"
 #include "common/rundir/records.h"
 #include "tests/support/checkout.h"
 #include "tests/unit/agent_run/support.h"
@@ -442,16 +442,16 @@ TEST_F(CodeCopy, AStartMakesItBeforeItChecksForScripts) {
   EXPECT_TRUE(is_nodes_own(order_, copy("train.py")));
   rundir::RunLayout run(dir_.path() / "run");
   ASSERT_TRUE(rundir::make_run(run));
-  StartRequest request{
-      .order = order_, .node = {.state_dir = dir_.path()}, .layout = run, .context = {}};
-  request.context.path = path_;
-  const auto prepared = prepare_start(request);
+  StartWork work{.order = order_, .node = {.state_dir = dir_.path()}, .layout = run, .context = {}};
+  work.context.path = path_;
+  const auto prepared = run_steps(work, StepPlace::Thread);
   ASSERT_TRUE(prepared) << prepared.error().text;
   EXPECT_NE(read_text(copy("train.py")).find("STEPS = 5"), std::string::npos);
-  request.order.mutable_ranks(0)->set_argv(1, copy("train_it.py"));
-  const auto missing = prepare_start(request);
+  work.order.mutable_ranks(0)->set_argv(1, copy("train_it.py"));
+  const auto missing = run_steps(work, StepPlace::Thread);
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().why, v1::START_FAILURE_LAUNCH);
+  EXPECT_EQ(missing.error().step, "code");
   EXPECT_EQ(missing.error().text, "launch.run: 'train_it.py' is not in the code '" + at("code") +
                                       "' with its patches; nearest: 'train.py'");
 }

@@ -115,10 +115,13 @@ TEST_F(ContainerTest, PullingIsAPartOfTheSetUp) {
   HostIncarnation agent(dir_.path() / "state", with_tool());
   agent.perform(StartRun{.run = kRun, .launch = boxed("echo \"$FROM_IMAGE\"", "registry/far:2")});
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.setting_up; }));
-  std::ofstream(dir_.path() / "gate") << "go\n";  // this opens when the pull reads
+  std::ofstream gate(dir_.path() / "gate");  // this opens when the pull reads
+  agent.on_loop([&] { EXPECT_EQ(agent.host().start_news(kRun).step, "container"); });
+  gate << "go\n" << std::flush;
   ASSERT_TRUE(agent.wait_for(
       [](const RunSeen& seen) { return seen.swept && seen.worker == WorkerState::Dead; }));
   EXPECT_FALSE(agent.seen().setting_up);
+  agent.on_loop([&] { EXPECT_EQ(agent.host().start_news(kRun).step, ""); });
   EXPECT_EQ(log_of(agent), "pulled\n");
 }
 
@@ -130,6 +133,7 @@ TEST_F(ContainerTest, AnImageThatIsNotToBeHadIsTheJobsFault) {
   EXPECT_EQ(
       agent.seen().refused->second,
       "pulling image 'registry/unknown:2': it ended with status 125: Error: manifest unknown");
+  EXPECT_EQ(agent.seen().refused_step, "container");
 }
 
 TEST_F(ContainerTest, WithoutAToolTheNodeCannot) {
@@ -155,6 +159,7 @@ TEST_F(ContainerTest, WhatToolSaysInPlaceOfAStart) {
       agent.seen().refused->second,
       HasSubstr(
           "podman ended before the worker in it had claimed the run: Error: runc: no such thing"));
+  EXPECT_EQ(agent.seen().refused_step, "spawn");
 }
 
 TEST_F(ContainerTest, MountsThatAreNotThereAreNamed) {

@@ -93,7 +93,7 @@ TEST_F(HostTest, TheNextIncarnationAdoptsAndDisturbsNothing) {
   EXPECT_TRUE(seen.started);
   EXPECT_EQ(seen.worker_pid, worker);
   EXPECT_EQ(seen.pids.at(0), rank);
-  EXPECT_EQ(agent.host().order(kRun)->orphan_grace().seconds(), 60);
+  agent.on_loop([&] { EXPECT_EQ(agent.host().order(kRun)->orphan_grace().seconds(), 60); });
   // its exit is noticed although this incarnation did not start it
   ::kill(static_cast<pid_t>(rank), SIGKILL);
   ASSERT_TRUE(agent.wait_for(
@@ -291,6 +291,7 @@ TEST_F(HostTest, WorkerThatCannotBeStartedIsTheNodesTroubleWithASentence) {
   EXPECT_EQ(seen.refused->first, v1::START_FAILURE_NODE);
   EXPECT_NE(seen.refused->second.find("'/nonexistent/muster-worker'"), std::string::npos)
       << seen.refused->second;
+  EXPECT_EQ(seen.refused_step, "spawn");
 }
 
 TEST_F(HostTest, ACheckpointThatIsGoneIsNoFaultOfTheJob) {
@@ -321,6 +322,29 @@ TEST_F(HostTest, AnOutputDirectoryThatNobodyCanMakeIsTheJobsFault) {
   ASSERT_TRUE(agent.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
   EXPECT_NE(agent.seen().refused->second.find("file/out"), std::string::npos)
       << agent.seen().refused->second;
+}
+
+// The mark keeps it, so that a restarted agent reports the same fact.
+TEST_F(HostTest, ARefusalNamesItsStepAlsoAfterARestart) {
+  v1::NodeLaunch launch = shell_launch(dir_.path(), "true");
+  const std::string file = dir_.write("file", "").string();
+  launch.add_make_dirs(file);
+  const auto check = [&](const RunSeen& seen) {
+    EXPECT_EQ(seen.refused_step, "directories");
+    const auto facts = facts_of(kRun, seen);
+    ASSERT_FALSE(facts.empty());
+    EXPECT_EQ(facts[0].start_failed().step(), "directories");
+    EXPECT_EQ(facts[0].start_failed().text(),
+              "making directory '" + file + "': a file of that name is there");
+  };
+  {
+    HostIncarnation agent(dir_.path() / "state");
+    agent.perform(StartRun{.run = kRun, .launch = launch});
+    ASSERT_TRUE(agent.wait_for([](const RunSeen& run) { return run.refused.has_value(); }));
+    check(agent.seen());
+  }
+  HostIncarnation agent(dir_.path() / "state");
+  check(agent.seen());
 }
 
 // Regression: an agent without free descriptors concluded that the worker of a healthy run was

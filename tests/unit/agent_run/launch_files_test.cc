@@ -6,7 +6,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "agent/start/start_prepare.h"
+#include "agent/start/start_checks.h"
 #include "common/rundir/records.h"
 #include "common/rundir/setup_prefix.h"
 #include "tests/unit/agent_run/support.h"

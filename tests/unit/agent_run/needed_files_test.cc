@@ -3,7 +3,7 @@
 #include "agent/code/needed_files.h"
 
 #include "agent/start/launch_files.h"
-#include "agent/start/start_prepare.h"
+#include "agent/start/start_checks.h"
 #include "common/rundir/records.h"
 #include "tests/unit/agent_run/support.h"
 

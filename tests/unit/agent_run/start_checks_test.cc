@@ -9,7 +9,6 @@
 #include "agent/launch/spec_keys.h"
 #include "agent/saves/checkpoint_reading.h"
 #include "agent/start/run_dirs.h"
-#include "agent/start/start_prepare.h"
 #include "common/io/room.h"
 #include "common/io/unique_fd.h"
 #include "tests/support/small_disk.h"

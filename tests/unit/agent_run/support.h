@@ -13,12 +13,14 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "agent/core/run_phase.h"
 #include "agent/run/host.h"
 #include "agent/run/state_dir.h"
 #include "common/async/loop.h"
@@ -87,7 +89,11 @@ class HostIncarnation {
     if (change) change(options);
     on_loop([&] {
       auto host = Host::open(loop_, std::move(options),
-                             {.changed = [this](const RunKey&) { notify(); },
+                             {.changed =
+                                  [this](const RunKey& run) {
+                                    check_phase(run);
+                                    notify();
+                                  },
                               .trouble =
                                   [this](const std::string& text) {
                                     const std::lock_guard lock(mutex_);
@@ -113,7 +119,10 @@ class HostIncarnation {
     done.get_future().wait();
   }
   void perform(const Action& action) {
-    on_loop([&] { host_->perform(action); });
+    on_loop([&] {
+      host_->perform(action);
+      if (const auto* forget = std::get_if<ForgetRun>(&action)) phases_.erase(forget->run);
+    });
     notify();
   }
   RunSeen seen(const RunKey& run = kRun) {
@@ -155,6 +164,15 @@ class HostIncarnation {
   }
 
  private:
+  // On the loop. No run does what the table of moves does not have.
+  void check_phase(const RunKey& run) {
+    const RunSeen* seen = host_ ? host_->seen(run) : nullptr;
+    if (seen == nullptr) return;
+    const RunPhase now = phase_of(*seen, *process::boot_id());
+    const auto [at, first] = phases_.try_emplace(run, now);
+    EXPECT_TRUE(may_follow(at->second, now)) << to_string(at->second) << " -> " << to_string(now);
+    at->second = now;
+  }
   void notify() {
     {
       const std::lock_guard lock(mutex_);
@@ -170,6 +188,7 @@ class HostIncarnation {
   std::condition_variable changed_;
   std::uint64_t changes_ = 0;
   std::vector<std::string> troubles_;
+  std::map<RunKey, RunPhase> phases_;  // only the loop uses it
 };
 
 // A launch of `ranks` shells that run `script`; the run's working directory is `cwd`.

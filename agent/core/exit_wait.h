@@ -1,5 +1,5 @@
 // ExitWait says how long the fact of a rank's exit waits for what the rank's log says. Plain
-// values. The agent's loop keeps one per ended rank.
+// values. RunReporting keeps one per ended rank.
 //
 // An exit waits a short time. The controller needs at once to know what broke the job or that a
 // rank has ended. The evidence and the last step only help.

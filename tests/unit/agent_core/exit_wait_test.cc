@@ -1,4 +1,4 @@
-#include "agent/exit_wait.h"
+#include "agent/core/exit_wait.h"
 
 #include <gtest/gtest.h>
 
@@ -8,24 +8,25 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr BootTime kNow{seconds(1000)};
+constexpr BootTime kBegin{seconds(1000)};
 
-TEST(ExitWait, NothingIsOver) { EXPECT_LE(ExitWait().until(), kNow); }
+TEST(ExitWait, NothingIsOver) { EXPECT_LE(ExitWait().until(), kBegin); }
 
 TEST(ExitWait, ABoundIsABound) {
-  ExitWait wait = ExitWait::at_most(kNow, milliseconds(5));
-  EXPECT_EQ(wait.until(), kNow + milliseconds(5));
-  wait.check(kNow + milliseconds(5), 1000);
-  EXPECT_EQ(wait.until(), kNow + milliseconds(5)) << "what is read meanwhile is no reason to go on";
+  ExitWait wait = ExitWait::at_most(kBegin, milliseconds(5));
+  EXPECT_EQ(wait.until(), kBegin + milliseconds(5));
+  wait.check(kBegin + milliseconds(5), 1000);
+  EXPECT_EQ(wait.until(), kBegin + milliseconds(5))
+      << "what is read meanwhile is no reason to go on";
 }
 
 // Regression: the log of a rank that had ended with success took longer than 10 s to read. Its exit
 // was sent without the success at the log's end, and the job failed.
 TEST(ExitWait, AsLongAsBytesAreRead) {
-  ExitWait wait = ExitWait::while_read(kNow, seconds(10), 50);
-  wait.check(kNow + seconds(3), 60);
-  EXPECT_EQ(wait.until(), kNow + seconds(10)) << "looked at when it is due";
-  BootTime now = kNow;
+  ExitWait wait = ExitWait::while_read(kBegin, seconds(10), 50);
+  wait.check(kBegin + seconds(3), 60);
+  EXPECT_EQ(wait.until(), kBegin + seconds(10)) << "looked at when it is due";
+  BootTime now = kBegin;
   for (std::uint64_t read = 51; read < 60; ++read) {
     now = wait.until();
     wait.check(now, read);
