@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "agent/logs/log_file_use.h"
+#include "agent/logs/read_at.h"
 
 namespace muster::agent {
 
@@ -58,15 +59,10 @@ LogFile::LogFile(std::filesystem::path log, CursorFile cursor,
 }
 
 Result<std::size_t> LogFile::pread_some(char* to, std::size_t most, std::uint64_t at) const {
-  std::size_t done = 0;
-  while (done < most) {
-    const ssize_t got = ::pread(fd_.get(), to + done, most - done, static_cast<off_t>(at + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail_errno(fmt::format("reading log '{}'", log_.string()), errno);
-    if (got == 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  return done;
+  int error = 0;
+  const std::size_t got = read_at(fd_.get(), to, most, at, error);
+  if (error != 0) return fail_errno(fmt::format("reading log '{}'", log_.string()), error);
+  return got;
 }
 
 void LogFile::take_parsed(std::string_view data) {

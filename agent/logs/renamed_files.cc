@@ -11,23 +11,9 @@
 #include <utility>
 
 #include "agent/logs/log_segment.h"
+#include "agent/logs/read_at.h"
 
 namespace muster::agent {
-namespace {
-
-std::size_t read_at(int fd, char* to, std::size_t most, std::uint64_t at) {
-  std::size_t done = 0;
-  while (done < most) {
-    const ssize_t got = ::pread(fd, to + done, most - done, static_cast<off_t>(at + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  return done;
-}
-
-}  // namespace
-
 bool RenamedFiles::File::unchanged() const {
   struct stat now{};
   if (::fstat(fd.get(), &now) != 0 || static_cast<std::uint64_t>(now.st_size) < size) return false;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "agent/logs/read_at.h"
 #include "common/base/time.h"
 #include "common/io/file.h"
 
@@ -43,17 +44,6 @@ std::uint64_t behind_hole(int fd) {
   struct stat info{};
   const bool still = ::fstat(fd, &info) == 0 && ::lseek(fd, 0, SEEK_DATA) < 0 && errno == ENXIO;
   return still ? static_cast<std::uint64_t>(info.st_size) : 0;
-}
-
-std::size_t pread_all(int fd, char* to, std::size_t most, std::uint64_t at) {
-  std::size_t done = 0;
-  while (done < most) {
-    const ssize_t got = ::pread(fd, to + done, most - done, static_cast<off_t>(at + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  return done;
 }
 
 // Opens each part of the path in turn: the path had no links, so a link in it now could lead to
@@ -178,9 +168,9 @@ Result<bool> ScriptLogCopy::continues(int fd, const struct stat& info) const {
   if (copied_ == 0 && segment.number() > 0 && behind_hole(fd) != segment.base()) return false;
   std::array<char, 2 * kCopyAnchor> bytes;
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kCopyAnchor, copied_));
-  if (pread_all(copy_.get(), bytes.data(), count, copied_ - count) != count)
+  if (read_at(copy_.get(), bytes.data(), count, copied_ - count) != count)
     return fail_errno("reading the copy of a log", errno);
-  const std::size_t got = pread_all(fd, bytes.data() + kCopyAnchor, count, end - count);
+  const std::size_t got = read_at(fd, bytes.data() + kCopyAnchor, count, end - count);
   return got == count &&
          std::equal(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count),
                     bytes.begin() + kCopyAnchor);
@@ -207,7 +197,7 @@ Result<void> ScriptLogCopy::take(int fd, Round& round) {
   buffer_.resize(kCopyPiece);
   for (std::uint64_t bytes = 0;;) {
     const std::uint64_t at = source_->segment()->base() + copied_;
-    const std::size_t got = pread_all(fd, buffer_.data(), buffer_.size(), at);
+    const std::size_t got = read_at(fd, buffer_.data(), buffer_.size(), at);
     struct stat after{};
     // The file was truncated meanwhile: the bytes may mix two contents. The next scan finds that
     // out.

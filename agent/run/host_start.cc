@@ -38,10 +38,10 @@ void Host::Impl::act(const StartRun& start) {
   const rundir::RunLayout layout(options.layout.run(start.run.first, start.run.second));
   auto made = rundir::make_run(layout);
   Entry& entry = add(start.run);
-  entry.starting.emplace(
-      Starting{.grace = start.launch.orphan_grace(),
-               .sets_up = start.launch.has_container() || start.launch.fetches_size() > 0,
-               .reads_checkpoint = start.launch.has_resume()});
+  entry.starting.emplace(Starting{
+      .stage = start.launch.has_resume() ? Starting::Stage::Reading : Starting::Stage::Preparing,
+      .sets_up = start.launch.has_container() || start.launch.fetches_size() > 0,
+      .grace = start.launch.orphan_grace()});
   if (!made) {
     const Error error = of_node(std::move(made).error().in("making the run directory"));
     const bool full = error.code == ErrorCode::ResourceExhausted;
@@ -92,7 +92,7 @@ Host::Entry* Host::Impl::find_starting(const RunKey& run) const {
 void Host::Impl::step_begun(const RunKey& run, StartStep step) {
   Entry* entry = find_starting(run);
   if (entry == nullptr) return;
-  if (step > StartStep::Links) entry->starting->reads_checkpoint = false;
+  if (step > StartStep::Links) entry->starting->stop_reading();
   if (!row_of(step).takes_long) return;
   entry->starting->sets_up = true;
   overlay(*entry);
@@ -111,7 +111,8 @@ void Host::Impl::start_ended(const RunKey& run, StepResult result) {
   Entry* entry = find_starting(run);
   if (entry == nullptr) return;
   Starting& starting = *entry->starting;
-  starting.sets_up = starting.reads_checkpoint = false;
+  starting.sets_up = false;
+  starting.stop_reading();
   if (result) return refresh(run, *entry, true);
   if (starting.stop_timer && result.error().why != v1::START_FAILURE_CHECKPOINT)
     result.error() = {.why = v1::START_FAILURE_UNSPECIFIED,
@@ -150,7 +151,7 @@ Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1
   if (launch.has_container()) go_by_container(request, launch.container());
   auto pid = process::spawn(request);
   if (!pid) return fail(of_node(std::move(pid).error().in("starting the worker")));
-  entry.starting->spawned = true;
+  entry.starting->stage = Starting::Stage::Spawned;
   if (auto followed = entry.worker.spawned(*pid); !followed) {
     // The worker runs, and the wake FIFO still reports its claim. After the claim a pidfd reports
     // its end. So this is no reason to refuse a run that is starting.
@@ -170,13 +171,13 @@ void Host::Impl::act(const RefuseRun& wanted) {
       trouble(fmt::format("refusing run '{}': {}", name_of(wanted.run), made.error().message));
   }
   if (entry->seen.refused) return;
-  if (entry->starting && entry->starting->reads_checkpoint &&
+  if (entry->starting && entry->starting->stage == Starting::Stage::Reading &&
       wanted.why == v1::START_FAILURE_UNSPECIFIED) {
     auto& timer = entry->starting->stop_timer;
     if (timer) return;
     timer = std::make_unique<async::Timer>(loop, "stop of a start");
     return timer->arm(kReadPatience, [this, wanted] {
-      if (Entry* late = find_starting(wanted.run)) late->starting->reads_checkpoint = false;
+      if (Entry* late = find_starting(wanted.run)) late->starting->stop_reading();
       act(wanted);
     });
   }
@@ -200,7 +201,8 @@ void Host::Impl::refuse(const RunKey& run, Entry& entry, const Refusal& refusal)
     // A worker may still be about to claim the run. Only a claim on disk decides that, so
     // reconcile() requests the refusal again later. Without the directory there is nothing to
     // claim.
-    const bool nothing_spawned = entry.starting && !entry.starting->spawned;
+    const bool nothing_spawned =
+        entry.starting && entry.starting->stage != Starting::Stage::Spawned;
     if (!nothing_spawned && !removed(entry.view.layout().root())) return;
   }
   rundir::v1::Mark mark = new_mark();

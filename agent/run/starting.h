@@ -3,6 +3,7 @@
 // Private to agent/run.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "agent/launch/start_progress.h"
@@ -12,12 +13,21 @@
 namespace muster::agent {
 
 struct Starting {
-  google::protobuf::Duration grace{};               // until the launch record has it
-  std::shared_ptr<const StartProgress> progress{};  // null: the run is refused, nothing is started
-  bool spawned = false;                             // from now on a worker may claim the run
+  enum class Stage : std::uint8_t {
+    Refusing,   // nothing is started: the run is being refused
+    Reading,    // its steps run, and may still read the checkpoint to resume from
+    Preparing,  // its steps run
+    Spawned,    // a worker may claim the run
+  };
+  Stage stage = Stage::Refusing;
   bool sets_up = false;                             // it has reached a step that takes long
-  bool reads_checkpoint = false;                    // the one to resume from
-  std::unique_ptr<async::Timer> stop_timer{};       // a stop waits for that read
+  google::protobuf::Duration grace{};               // until the launch record has it
+  std::shared_ptr<const StartProgress> progress{};  // null until its steps run
+  std::unique_ptr<async::Timer> stop_timer{};       // a stop waits for the end of Reading
+
+  void stop_reading() {
+    if (stage == Stage::Reading) stage = Stage::Preparing;
+  }
 };
 
 }  // namespace muster::agent
