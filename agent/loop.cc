@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 
+#include "agent/core/run_phase.h"
 #include "common/log/log.h"
 
 namespace muster::agent {
@@ -89,8 +90,9 @@ Result<void> Agent::open() {
   if (!opened) return fail(std::move(opened).error());
   host_ = std::move(*opened);
   for (const auto& [run, seen] : host_->seen()) {
-    log::info(seen.worker == WorkerState::Alive ? "adopted a run"
-                                                : "found a run of an earlier incarnation",
+    log::info(is_supervised(phase_of(seen, options_.host.self.boot_id))
+                  ? "adopted a run"
+                  : "found a run of an earlier incarnation",
               {{"job", run.first.str()}, {"attempt", run.second.value}});
     dirty_.insert(run);
   }

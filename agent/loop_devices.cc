@@ -2,6 +2,7 @@
 // with each probe after it.
 #include <algorithm>
 
+#include "agent/core/run_phase.h"
 #include "agent/loop.h"
 #include "agent/probe/kept_devices.h"
 #include "common/log/log.h"
@@ -71,7 +72,7 @@ Duration Agent::hello_bound() const {
   Duration bound = options_.first_probe_bound;
   const BootTime now = options_.clock->now().boot;
   for (const auto& [run, seen] : host_->seen()) {
-    if (seen.worker != WorkerState::Alive) continue;
+    if (!is_supervised(phase_of(seen, options_.host.self.boot_id))) continue;
     const auto lease = rundir::read_lease(rundir::RunLayout(host_->directory(run)));
     if (!lease || !*lease) continue;
     const auto end = rundir::lease_end(**lease, options_.host.self.boot_id);

@@ -152,10 +152,10 @@ RunPhase phase_of(const RunSeen& seen, const BootId& boot);
 std::string_view to_string(RunPhase phase);
 std::string_view to_string(RunStep step);
 
-// True for phases in which a living worker has claimed the run.
-constexpr bool has_worker(RunPhase phase) {
+// True for phases in which a living worker has claimed the run and has not swept it.
+constexpr bool is_supervised(RunPhase phase) {
   return phase == RunPhase::Launching || phase == RunPhase::SettingUp ||
-         phase == RunPhase::Running || phase == RunPhase::Stopping || phase == RunPhase::Ending;
+         phase == RunPhase::Running || phase == RunPhase::Stopping;
 }
 
 constexpr const RunRule& rule_of(RunPhase phase) {

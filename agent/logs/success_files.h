@@ -1,6 +1,7 @@
 // SuccessFiles checks whether the success file of a rank exists that has ended well. A RunWatch
 // owns it if the run has success files; only the watch thread uses it. The files are where the job
-// puts them, so scan threads check. The answer waits as long as the file system hangs.
+// puts them, so scan threads check. The answer waits as long as the file system hangs; the
+// run's RunReporting does not.
 //
 // A rank that ends during a check waits for the next one: it may have written the file after the
 // check. No errors: a file that cannot be seen does not exist.

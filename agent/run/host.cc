@@ -104,8 +104,7 @@ void Host::renew_leases(BootTime heard) {
 std::optional<Duration> Host::lease_left(const RunKey& run, bool refused_only) const {
   impl_->loop.assert_on();
   const Entry* entry = impl_->find(run);
-  if (entry == nullptr || entry->seen.worker != WorkerState::Alive || entry->seen.swept ||
-      !entry->lease.until())
+  if (entry == nullptr || !is_supervised(entry->phase()) || !entry->lease.until())
     return std::nullopt;
   if (refused_only && !entry->lease.refused()) return std::nullopt;
   return std::max(Duration::zero(), *entry->lease.until() - impl_->options.clock->now().boot);

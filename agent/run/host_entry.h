@@ -32,9 +32,11 @@ struct Host::Entry {
         worker(loop, supervision, std::move(callbacks)),
         seen(shown) {}
 
+  [[nodiscard]] RunPhase phase() const { return phase_of(seen, view.own_boot()); }
   // True if only this agent still writes into the run directory.
   [[nodiscard]] bool over() const {
-    return seen.worker == WorkerState::Never || (seen.swept && seen.worker == WorkerState::Dead);
+    const RunPhase now = phase();
+    return now == RunPhase::Refusing || now == RunPhase::Refused || now == RunPhase::Over;
   }
 
   // Order matters: a Readable must be destroyed before the descriptor that it waits on.

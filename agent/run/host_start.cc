@@ -16,6 +16,9 @@ namespace {
 // reading it. Its result is the second report, which quarantines the checkpoint.
 constexpr Duration kReadPatience = std::chrono::seconds(2);
 
+// A step without progress of its own that takes longer says what it does, and for how long.
+constexpr Duration kStepIsSlow = std::chrono::seconds(3);
+
 // For a step that has nothing to do with the job: every error is the node's, or its disk's.
 Error of_node(Error error) {
   if (error.code != ErrorCode::ResourceExhausted) error.code = ErrorCode::Io;
@@ -28,7 +31,11 @@ StartNews Host::start_news(const RunKey& run) const {
   const Entry* entry = impl_->find(run);
   if (entry == nullptr || !entry->starting || !entry->starting->progress) return {};
   StartProgress::Now now = entry->starting->progress->now();
-  return {.step = std::string(now.step ? row_of(*now.step).word : ""), .text = std::move(now.text)};
+  if (!now.step) return {};
+  const Duration at_it = impl_->options.clock->now().boot - now.since;
+  if (now.text.empty() && at_it >= kStepIsSlow)
+    now.text = fmt::format("{}, for {} s", now.sentence, at_it / std::chrono::seconds(1));
+  return {.step = std::string(row_of(*now.step).word), .text = std::move(now.text)};
 }
 
 // Until the worker is spawned, the run looks like one whose worker was spawned and has not claimed

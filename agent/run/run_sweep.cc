@@ -29,6 +29,7 @@ void RunSweep::end(bool swept) {
 }
 
 void RunSweep::begin() {
+  loop_.assert_on();
   // With a group no process must be guessed.
   const bool group = !options_.group.empty() && ::access(options_.group.c_str(), F_OK) == 0;
   auto sweep =

@@ -26,6 +26,7 @@ class RunView {
 
   [[nodiscard]] const RunSeen& seen() const { return seen_; }
   [[nodiscard]] const rundir::RunLayout& layout() const { return layout_; }
+  [[nodiscard]] const BootId& own_boot() const { return own_boot_; }
   // Without ranks and environments. Null while there is none.
   [[nodiscard]] const rundir::v1::Launch* launch() const { return launch_ ? &*launch_ : nullptr; }
   [[nodiscard]] const v1::NodeLaunch& order() const { return order_; }

@@ -74,6 +74,7 @@ Duration stop_grace(const RunView& view) {
 }  // namespace
 
 Result<void> WorkerSupervision::spawned(pid_t pid) {
+  loop_.assert_on();
   child_ = pid;
   auto child = process::Pidfd::open_child(pid);
   if (!child) return fail(std::move(child).error());
@@ -155,6 +156,7 @@ std::string WorkerSupervision::judge(const RunView& view, const RunSeen& seen,
 }
 
 Result<bool> WorkerSupervision::stop(const RunView& view) {
+  loop_.assert_on();
   if (stop_signalled_ || view.worker() == nullptr) return false;
   if (auto sent = view.worker()->signal(SIGTERM); !sent) return fail(std::move(sent).error());
   stop_signalled_ = options_.clock->now().boot;
@@ -169,6 +171,7 @@ std::optional<std::string> WorkerSupervision::check_frozen(const RunView& view,
 }
 
 Result<void> WorkerSupervision::kill(const RunView& view) {
+  loop_.assert_on();
   killed_ = true;
   obey_timer_.reset();
   auto sent = view.worker()->signal(SIGKILL);

@@ -134,7 +134,7 @@ TEST(RunPhase, OfALivingWorkerIsLeftAloneOnThisBoot) {
   for (const RunSeen& seen : all_readings()) {
     if (seen.worker != WorkerState::Alive || seen.boot_id != kBoot) continue;
     const RunPhase phase = phase_of(seen, kBoot);
-    EXPECT_TRUE(has_worker(phase));
+    EXPECT_EQ(is_supervised(phase), !seen.swept);
     EXPECT_EQ(rule_of(phase).always, RunDeed::Nothing);
     EXPECT_EQ(rule_of(phase).on_forget, RunDeed::Nothing);
   }
