@@ -2,9 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/file.h>
-#include <sys/inotify.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "agent/run/state_lock.h"
 #include "common/io/file.h"
 #include "common/io/frames.h"
 #include "muster/rundir/v1/rundir.pb.h"
@@ -29,24 +27,6 @@ Result<InstanceId> new_instance() {
   std::string text;
   for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
   return InstanceId(text);
-}
-
-// An agent that was killed while it started a process left a copy of its descriptor in that
-// process. The process closes it when it executes its program. That is a short time, but on a busy
-// machine the next agent may start within it. So take_lock() waits this long for the lock. On
-// failure it returns false, and errno says why.
-constexpr int kLockWaitMs = 1000;
-
-bool take_lock(int lock, const std::filesystem::path& path) {
-  if (::flock(lock, LOCK_EX | LOCK_NB) == 0) return true;
-  if (errno != EWOULDBLOCK) return false;
-  const io::UniqueFd news(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (news && ::inotify_add_watch(news.get(), path.c_str(), IN_CLOSE) >= 0 &&
-      ::flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    pollfd closed{.fd = news.get(), .events = POLLIN, .revents = 0};
-    (void)::poll(&closed, 1, kLockWaitMs);
-  }
-  return ::flock(lock, LOCK_EX | LOCK_NB) == 0;
 }
 
 std::string encode(const Identity& identity) {
@@ -114,23 +94,9 @@ Result<StateDir> StateDir::open(const std::filesystem::path& path) {
                       errno);
   }
   rundir::AgentLayout layout(absolute);
-  io::UniqueFd lock(::open(layout.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  // On a disk that has become read-only, the agent must still watch what runs there. A lock needs
-  // no write permission.
-  if (const int refused = errno; !lock && refused == EROFS) {
-    lock.reset(::open(layout.lock().c_str(), O_RDONLY | O_CLOEXEC));
-    errno = refused;
-  }
-  if (!lock) return fail_errno(fmt::format("opening '{}'", layout.lock().string()), errno);
-  if (!take_lock(lock.get(), layout.lock())) {
-    if (errno != EWOULDBLOCK)
-      return fail_errno(fmt::format("locking '{}'", layout.lock().string()), errno);
-    return fail(ErrorCode::Conflict,
-                fmt::format("a second agent on this state directory: '{}' is locked by a running "
-                            "agent; stop that one, or give each agent its own --state-dir",
-                            absolute.string()));
-  }
-  StateDir state(std::move(layout), std::move(lock));
+  auto lock = take_state_lock(layout);
+  if (!lock) return fail(std::move(lock).error());
+  StateDir state(std::move(layout), std::move(*lock));
   if (auto loaded = state.load_or_make_identity(); !loaded) return fail(std::move(loaded).error());
   if (auto made = io::make_dirs(state.layout_.runs(), 0700); !made)
     return fail(std::move(made).error());

@@ -1,0 +1,20 @@
+// Takes the lock of an agent's state directory: flock on `lock`, which also has the pid of its
+// owner. Blocking, at most about a second; any thread. The caller owns the descriptor, and with it
+// the lock.
+//
+// The kernel frees the lock when the last thread of the owner is gone. A thread that hangs in the
+// kernel (a dead disk) stays after SIGKILL, and the lock with it. Such an owner does nothing any
+// more: its first thread is a zombie already. take_state_lock() then replaces the file, and the old
+// file stays locked without a name.
+#pragma once
+
+#include "common/base/error.h"
+#include "common/io/unique_fd.h"
+#include "common/rundir/layout.h"
+
+namespace muster::agent {
+
+// Conflict: a running agent has it.
+Result<io::UniqueFd> take_state_lock(const rundir::AgentLayout& layout);
+
+}  // namespace muster::agent
