@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "client/render/text.h"
+#include "client/render/wrap.h"
 
 namespace muster::render {
 namespace {
@@ -28,21 +29,25 @@ Tint tint_of(const v1::Event& event) {
 
 }  // namespace
 
-std::string event_line(const v1::Event& event, const Style& style, bool with_job) {
+std::string event_line(const v1::Event& event, const Style& style, bool with_job,
+                       std::size_t width) {
   std::string out = style.paint(Tint::Dim, clock_text(event.at())) + "  ";
   if (with_job)
     out += fmt::format("{:<16} ",
                        printable(event.job_name().empty() ? event.node() : event.job_name()));
   out +=
       event.attempt() > 0 ? fmt::format("attempt {:<3} ", event.attempt()) : std::string(12, ' ');
-  return out + style.paint(tint_of(event), fmt::format("{:<21}", printable(event.type()))) + " " +
-         printable(event.text());
+  out += style.paint(tint_of(event), fmt::format("{:<21}", printable(event.type()))) + " ";
+  const std::size_t indent = display_width(out);
+  return wrap(out + printable(event.text()), indent, width);
 }
 
-std::string short_event_line(const v1::Event& event, const Style& style) {
+std::string short_event_line(const v1::Event& event, const Style& style, std::size_t width) {
   constexpr std::size_t kToSeconds = 8;  // 12:00:00
-  return style.paint(Tint::Dim, clock_text(event.at()).substr(0, kToSeconds)) + "  " +
-         style.paint(tint_of(event), printable(event.text()));
+  const std::string time =
+      style.paint(Tint::Dim, clock_text(event.at()).substr(0, kToSeconds)) + "  ";
+  return wrap(time + style.paint(tint_of(event), printable(event.text())), display_width(time),
+              width);
 }
 
 bool worth_showing(const v1::Event& event) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/render/text.h"
+#include "client/render/wrap.h"
 #include "common/proto/proto_time.h"
 
 namespace muster::render {
@@ -41,16 +42,18 @@ std::vector<std::string> failed_steps(const v1::Attempt& attempt) {
 
 std::string incident_text(const v1::Incident& incident,
                           const google::protobuf::RepeatedPtrField<v1::Attempt>& attempts,
-                          const Style& style) {
-  std::string out = style.paint(Tint::Bold, fmt::format("attempt {} broke: {}", incident.attempt(),
-                                                        printable(incident.verdict().reason()))) +
+                          const Style& style, std::size_t width) {
+  const std::string title = fmt::format("attempt {} broke: ", incident.attempt());
+  std::string out = wrap(style.paint(Tint::Bold, title + printable(incident.verdict().reason())),
+                         display_width(title), width) +
                     "\n";
-  if (!incident.verdict().evidence().empty())
-    out += "  " + style.paint(Tint::Dim, printable(incident.verdict().evidence())) + "\n";
+  const auto below_title = [&](const std::string& text) {
+    out += wrap("  " + style.paint(Tint::Dim, text), 2, width) + "\n";
+  };
+  if (!incident.verdict().evidence().empty()) below_title(printable(incident.verdict().evidence()));
   if (const auto attempt = std::ranges::find(attempts, incident.attempt(), &v1::Attempt::number);
       attempt != attempts.end()) {
-    for (const std::string& line : failed_steps(*attempt))
-      out += "  " + style.paint(Tint::Dim, line) + "\n";
+    for (const std::string& line : failed_steps(*attempt)) below_title(line);
   }
   const bool has_fault = incident.has_fault();
   if (!has_fault && !incident.has_detected()) return out;
@@ -80,9 +83,11 @@ std::string incident_text(const v1::Incident& incident,
   mark(incident.has_caught_up(), incident.caught_up(), "caught up", "");
   // A rank's first step may come before the last node's start.
   std::ranges::stable_sort(marks, {}, &std::pair<Duration, std::string>::first);
-  for (const auto& [since, text] : marks)
-    out += fmt::format("  {:>9}  {}\n",
-                       since == Duration::zero() ? "0" : "+" + duration_text(since), text);
+  for (const auto& [since, text] : marks) {
+    const std::string time =
+        fmt::format("  {:>9}  ", since == Duration::zero() ? "0" : "+" + duration_text(since));
+    out += wrap(time + text, display_width(time), width) + "\n";
+  }
   return out;
 }
 

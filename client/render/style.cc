@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "client/render/wrap.h"
 #include "common/base/controls.h"
 
 namespace muster::render {
@@ -165,10 +166,12 @@ std::string coloured(std::string_view text, const Style& style) {
   return out;
 }
 
-std::string field_line(const Style& style, std::string_view name, std::string_view value) {
+std::string field_line(const Style& style, std::string_view name, std::string_view value,
+                       std::size_t width) {
   std::string title(name);
   title.resize(std::max<std::size_t>(title.size(), 12), ' ');
-  return style.paint(Tint::Dim, title) + " " + painted(value, style) + "\n";
+  const std::string start = style.paint(Tint::Dim, title) + " ";
+  return wrap(start + painted(value, style), display_width(start), width) + "\n";
 }
 
 }  // namespace muster::render

@@ -3,6 +3,7 @@
 // NO_COLOR and a pipe mean plain text.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -43,7 +44,9 @@ std::string painted(std::string_view text, const Style& style);
 // has no colour. Also removes sequences that clear the rest of the line, because they mean nothing
 // here. All other control characters become what printable() makes of them.
 std::string coloured(std::string_view text, const Style& style);
-// Returns "output       /out/one\n": a line with one field of an object.
-std::string field_line(const Style& style, std::string_view name, std::string_view value);
+// Returns "output       /out/one\n": a line with one field of an object. The value is wrapped to
+// `width` columns (wrap.h).
+std::string field_line(const Style& style, std::string_view name, std::string_view value,
+                       std::size_t width = 0);
 
 }  // namespace muster::render

@@ -1,6 +1,7 @@
 #include "client/commands/follow/follow.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -26,6 +27,7 @@
 #include "client/render/printed_reasons.h"
 #include "client/render/progress_text.h"
 #include "client/render/text.h"
+#include "client/render/wrap.h"
 #include "common/base/time.h"
 #include "common/proto/proto_time.h"
 
@@ -189,8 +191,9 @@ class Follower {
     if (options_.quiet || in_block || !render::worth_showing(event)) return;
     v1::Event shown = event;
     shown.set_text(printed_reasons_.once(event.text()));
-    screen_.say(screen_.is_one() ? render::short_event_line(shown, screen_.line_style())
-                                 : render::event_line(shown, screen_.line_style(), false));
+    const std::size_t width = render::row_width(STDOUT_FILENO);
+    screen_.say(screen_.is_one() ? render::short_event_line(shown, screen_.line_style(), width)
+                                 : render::event_line(shown, screen_.line_style(), false, width));
   }
 
   // There is no event for what a job waits for, nor for the progress of its image and its setup. So
@@ -215,8 +218,10 @@ class Follower {
     const std::set<std::string> printed =
         std::exchange(why_, {answer->lines().begin(), answer->lines().end()});
     for (const std::string& line : answer->lines()) {
-      if (!printed.contains(line))
-        screen_.say(render::printable(fmt::format("{}: {}", render::phase_text(phase), line)));
+      if (printed.contains(line)) continue;
+      const std::string text =
+          render::printable(fmt::format("{}: {}", render::phase_text(phase), line));
+      screen_.say(render::wrap(text, 2, render::row_width(STDOUT_FILENO)));
     }
   }
 
@@ -314,7 +319,8 @@ class Follower {
           incident.mutable_verdict()->set_reason(
               printed_reasons_.reason(incident.verdict().reason()));
         if (last) incident.mutable_verdict()->clear_evidence();  // printed below
-        fmt::print("\n{}", render::incident_text(incident, job_.attempts(), style));
+        fmt::print("\n{}", render::incident_text(incident, job_.attempts(), style,
+                                                 render::row_width(STDOUT_FILENO)));
       }
       if (const auto chart = view_.chart(style, screen_.is_one() ? screen_.block_width() : 80, 8);
           !chart.empty()) {
@@ -350,10 +356,14 @@ class Follower {
     if (job_.phase() == v1::JOB_PHASE_FAILED && job_.has_verdict()) {
       const std::string reason = options_.quiet ? job_.verdict().reason()
                                                 : printed_reasons_.reason(job_.verdict().reason());
-      fmt::print("{}: {}\n", render::class_text(job_.verdict().failure_class()),
-                 render::printable(reason));
-      if (!job_.verdict().evidence().empty())
-        fmt::print("  {}\n", render::printable(job_.verdict().evidence()));
+      const std::size_t width = render::row_width(STDOUT_FILENO);
+      const std::string verdict = fmt::format(
+          "{}: {}", render::class_text(job_.verdict().failure_class()), render::printable(reason));
+      fmt::print("{}\n", render::wrap(verdict, 2, width));
+      if (!job_.verdict().evidence().empty()) {
+        const std::string evidence = "  " + render::printable(job_.verdict().evidence());
+        fmt::print("{}\n", render::wrap(evidence, 2, width));
+      }
       fmt::print("more: muster why {}, muster logs {}\n", id, id);
     }
     flush_out();

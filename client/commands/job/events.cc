@@ -10,6 +10,7 @@
 #include "client/commands/call/out.h"
 #include "client/commands/follow/lasting_streams.h"
 #include "client/render/event_text.h"
+#include "client/render/wrap.h"
 
 namespace muster::client {
 namespace {
@@ -114,7 +115,7 @@ void add_events(CLI::App& app, Context& context, int& exit) {
     return connected(chosen, options->timeout, [&](const Session& session, Interrupt& interrupt) {
       return events(session, interrupt, *options, [&](const v1::Event& event, bool with_job) {
         if (*format == render::Format::Table || *format == render::Format::Wide)
-          fmt::print("{}\n", render::event_line(event, chosen.out, with_job));
+          fmt::print("{}\n", render::event_line(event, chosen.out, with_job, render::row_width(1)));
         else
           fmt::print("{}", render::document(
                                event, "Event",

@@ -15,6 +15,7 @@
 #include "client/render/progress_text.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
+#include "client/render/wrap.h"
 #include "common/base/time.h"
 
 namespace muster::client {
@@ -55,8 +56,7 @@ void print_attempts(const Context& context, const v1::Job& job) {
          attempt.has_verdict() ? render::printable(like_verdict(job, attempt.verdict().reason()))
                                : "-"});
   }
-  fmt::print("\n{}", render::to_text(table, context.out,
-                                     render::is_terminal(1) ? render::terminal_width(1) : 0));
+  fmt::print("\n{}", render::to_text(table, context.out, render::row_width(1)));
 }
 
 // Returns why the job waits, and how far its start has come. Everything else is in the job.
@@ -87,21 +87,25 @@ void print_chain(const Context& context, const v1::GetJobResponse& answer) {
   fmt::print("{}", render::field_line(context.out, "chain",
                                       context.out.paint(render::Tint::Bold,
                                                         answer.job().spec().stage().chain_name())));
-  fmt::print("{}\n", render::to_text(table, context.out,
-                                     render::is_terminal(1) ? render::terminal_width(1) : 0));
+  fmt::print("{}\n", render::to_text(table, context.out, render::row_width(1)));
 }
 
 void print_job(const Context& context, const v1::Job& job) {
   const WallTime now = system_clock().now().wall;
+  const std::size_t width = render::row_width(1);
+  // Names and paths stay whole, so that they can be copied.
   const auto line = [&](std::string_view name, const std::string& value) {
     fmt::print("{}", render::field_line(context.out, name, value));
+  };
+  const auto sentence = [&](std::string_view name, const std::string& value) {
+    fmt::print("{}", render::field_line(context.out, name, value, width));
   };
   line("name", context.out.paint(render::Tint::Bold, job.spec().name()));
   line("id", job.id());
   line("phase",
        context.out.paint(render::phase_tint(job.phase()), render::phase_text(job.phase())));
-  for (const std::string& why : why_it_waits(context, job)) line("why", why);
-  if (!job.spec().description().empty()) line("description", job.spec().description());
+  for (const std::string& why : why_it_waits(context, job)) sentence("why", why);
+  if (!job.spec().description().empty()) sentence("description", job.spec().description());
   const std::map<std::string, std::string> labels(job.spec().labels().begin(),
                                                   job.spec().labels().end());
   for (const auto& [name, value] : labels) line("label", fmt::format("{}={}", name, value));
@@ -111,33 +115,35 @@ void print_job(const Context& context, const v1::Job& job) {
   if (job.progress().step() > 0) {
     const v1::Progress& progress = job.progress();
     const auto age = render::is_final(job.phase()) ? std::nullopt : render::step_age(job, now);
-    line("progress",
-         fmt::format("step {}{}{}{}", progress.step(),
-                     progress.total() > 0 ? fmt::format(" of {}", progress.total()) : "",
-                     progress.has_loss() || progress.loss_not_finite()
-                         ? ", loss " + render::loss_text(progress, 6)
-                         : "",
-                     age ? fmt::format(", {} ago", render::duration_text(*age)) : ""));
+    sentence("progress",
+             fmt::format("step {}{}{}{}", progress.step(),
+                         progress.total() > 0 ? fmt::format(" of {}", progress.total()) : "",
+                         progress.has_loss() || progress.loss_not_finite()
+                             ? ", loss " + render::loss_text(progress, 6)
+                             : "",
+                         age ? fmt::format(", {} ago", render::duration_text(*age)) : ""));
   }
-  line("restarts", fmt::format("{} (recovery.max_restarts: {} that count)", job.restarts(),
-                               job.spec().recovery().max_restarts()));
+  sentence("restarts", fmt::format("{} (recovery.max_restarts: {} that count)", job.restarts(),
+                                   job.spec().recovery().max_restarts()));
   line("output", job.output_dir());
   if (job.has_verdict()) {
-    line("verdict", fmt::format("{}: {}", render::class_text(job.verdict().failure_class()),
-                                render::printable(job.verdict().reason())));
+    sentence("verdict", fmt::format("{}: {}", render::class_text(job.verdict().failure_class()),
+                                    render::printable(job.verdict().reason())));
     if (!job.verdict().evidence().empty())
-      line("evidence", render::printable(job.verdict().evidence()));
+      sentence("evidence", render::printable(job.verdict().evidence()));
   }
   print_attempts(context, job);
   for (v1::Incident incident : job.incidents()) {
     incident.mutable_verdict()->set_reason(like_verdict(job, incident.verdict().reason()));
-    fmt::print("\n{}", render::incident_text(incident, job.attempts(), context.out));
+    fmt::print("\n{}", render::incident_text(incident, job.attempts(), context.out, width));
   }
   if (job.checkpoints_size() > 0) {
     const v1::Checkpoint& last = job.checkpoints(job.checkpoints_size() - 1);
-    fmt::print("\n{} checkpoint{}, the last at step {} ({}); 'muster ckpt ls {}' lists them\n",
-               job.checkpoints_size(), job.checkpoints_size() == 1 ? "" : "s", last.step(),
-               render::bytes_text(last.bytes()), render::printable(job.spec().name()));
+    const std::string text =
+        fmt::format("{} checkpoint{}, the last at step {} ({}); 'muster ckpt ls {}' lists them",
+                    job.checkpoints_size(), job.checkpoints_size() == 1 ? "" : "s", last.step(),
+                    render::bytes_text(last.bytes()), render::printable(job.spec().name()));
+    fmt::print("\n{}\n", render::wrap(text, 0, width));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
 #include "client/render/text.h"
+#include "client/render/wrap.h"
 
 namespace muster::client {
 namespace {
@@ -26,11 +27,12 @@ void print_why(const Context& context, const std::string& job,
   if (job != answer.job_id()) print_stage(context, job, answer.job_id());
   const std::string phase = render::phase_text(answer.phase());
   fmt::print("{}\n", context.out.paint(render::phase_tint(answer.phase()), phase));
+  const std::size_t width = render::row_width(1);
   for (const auto& line : answer.lines()) {  // the phase is already printed above
     if (line == phase) continue;
-    fmt::print(
-        "  {}\n",
-        render::printable(line.starts_with(phase + ": ") ? line.substr(phase.size() + 2) : line));
+    const std::string text =
+        render::printable(line.starts_with(phase + ": ") ? line.substr(phase.size() + 2) : line);
+    fmt::print("{}\n", render::wrap("  " + text, 2, width));
   }
 }
 
