@@ -81,7 +81,7 @@ Decoded decode_frames(std::string_view bytes) {
 Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t offset,
                                std::size_t most) {
   FramesRead read{.frames = {}, .next = offset, .tail = Tail::Clean, .more = false};
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd && errno == ENOENT) return read;
   if (!fd) return failed("opening", path, errno);
   struct stat status{};
@@ -125,7 +125,8 @@ Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t 
 }
 
 Result<FrameWriter> FrameWriter::open(const std::filesystem::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  UniqueFd fd(::open(path.c_str(),
+                     O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!fd) return failed("opening", path, errno);
   std::uint64_t end = 0;
   for (;;) {

@@ -10,6 +10,9 @@
 // - A torn tail is a frame that is still being written, or whose writer died. Read again later.
 // - Damage is bytes that no writer wrote. No frame after them can be trusted.
 //
+// Neither follows a link at the path, nor waits for the other end of a pipe: a job may put either
+// there.
+//
 // A frame of length 0 is damage: a tail that a power cut has turned to zeros looks like this.
 //
 // Format and reasons: docs/run-directory.md.

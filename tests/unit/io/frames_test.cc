@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -157,6 +158,21 @@ TEST_F(Frames, FullDiskLeavesNoPartAndTheNextAppendWorks) {
   const auto read = read_frames(file(), 0);
   ASSERT_TRUE(read);
   EXPECT_THAT(read->frames, testing::ElementsAre("first", "fourth"));
+}
+
+// A job may put a link or a pipe in the file's place. The agent's loop must not wait there.
+TEST_F(Frames, ALinkIsNotFollowedAndAPipeIsNotWaitedFor) {
+  const fs::path other = dir_ / "other";
+  ASSERT_TRUE(FrameWriter::open(other));
+  fs::create_symlink(other, file());
+  EXPECT_FALSE(read_frames(file(), 0));
+  EXPECT_FALSE(FrameWriter::open(file()));
+  fs::remove(file());
+  ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
+  const auto read = read_frames(file(), 0);
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->frames.empty());
+  EXPECT_FALSE(FrameWriter::open(file()));
 }
 
 TEST_F(Frames, ReservedRoomIsNotSeen) {
