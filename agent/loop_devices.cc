@@ -142,10 +142,12 @@ void Agent::store_devices() {
 // Each list of findings is logged once, until it changes.
 void Agent::say_findings() {
   loop_.assert_on();
-  if (devices_.findings() == findings_logged_) return;
-  findings_logged_ = devices_.findings();
-  for (std::size_t at = 0; at < std::min(findings_logged_.size(), probe::kFindingsMax); ++at)
-    log::warn("probing the devices: " + findings_logged_[at]);
+  const std::vector<std::string>& findings = devices_.findings();
+  std::string all;
+  for (const std::string& finding : findings) all += finding + "\n";
+  if (!findings_logged_.first(all)) return;
+  for (std::size_t at = 0; at < std::min(findings.size(), probe::kFindingsMax); ++at)
+    log::warn("probing the devices: " + findings[at]);
 }
 
 void Agent::note_own_processes() {

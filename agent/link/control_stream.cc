@@ -7,6 +7,7 @@ namespace muster::agent {
 std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gate& gate,
                                                    const rpc::Endpoint& endpoint,
                                                    Handlers handlers) {
+  loop.assert_on();
   if (!gate.enter()) return nullptr;
   std::shared_ptr<ControlStream> stream(new ControlStream(loop, gate, std::move(handlers)));
   stream->self_ = stream;
@@ -25,6 +26,7 @@ std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gat
 }
 
 void ControlStream::send(v1::ConnectRequest request, bool behind_heartbeat) {
+  loop_.assert_on();
   if (ended_) return;
   make_sendable(request);
   if (behind_heartbeat && heartbeat_) {
@@ -36,6 +38,7 @@ void ControlStream::send(v1::ConnectRequest request, bool behind_heartbeat) {
 }
 
 void ControlStream::send_heartbeat(v1::ConnectRequest heartbeat) {
+  loop_.assert_on();
   if (ended_) return;
   make_sendable(heartbeat);
   heartbeat_ = std::move(heartbeat);
@@ -43,6 +46,7 @@ void ControlStream::send_heartbeat(v1::ConnectRequest heartbeat) {
 }
 
 void ControlStream::write_next() {
+  loop_.assert_on();
   if (writing_ || ended_) return;
   if (!queue_.empty()) {
     outgoing_ = std::move(queue_.front());
@@ -57,12 +61,34 @@ void ControlStream::write_next() {
   StartWrite(&outgoing_);
 }
 
-void ControlStream::close() { context_.TryCancel(); }
+void ControlStream::close() {
+  loop_.assert_on();
+  context_.TryCancel();
+}
+
+void ControlStream::received(v1::ConnectResponse message) {
+  loop_.assert_on();
+  if (!ended_ && handlers_.on_message) handlers_.on_message(std::move(message));
+}
+
+void ControlStream::wrote(bool ok) {
+  loop_.assert_on();
+  writing_ = false;
+  if (ok) write_next();  // else the read reports how the stream ended
+}
 
 void ControlStream::ended() {
+  loop_.assert_on();
   if (ended_) return;
   ended_ = true;
   RemoveHold();
+}
+
+void ControlStream::done(const grpc::Status& status) {
+  loop_.assert_on();
+  ended_ = true;
+  const auto handlers = std::exchange(handlers_, {});
+  if (handlers.on_done) handlers.on_done(status);
 }
 
 void ControlStream::OnReadDone(bool ok) {
@@ -72,28 +98,20 @@ void ControlStream::OnReadDone(bool ok) {
   }
   loop_.post("stream message",
              [self = shared_from_this(), message = std::move(incoming_)]() mutable {
-               if (!self->ended_ && self->handlers_.on_message)
-                 self->handlers_.on_message(std::move(message));
+               self->received(std::move(message));
              });
   incoming_.Clear();
   StartRead(&incoming_);
 }
 
 void ControlStream::OnWriteDone(bool ok) {
-  loop_.post("stream wrote", [self = shared_from_this(), ok] {
-    self->writing_ = false;
-    if (ok) self->write_next();  // else the read reports how the stream ended
-  });
+  loop_.post("stream wrote", [self = shared_from_this(), ok] { self->wrote(ok); });
 }
 
 void ControlStream::OnDone(const grpc::Status& status) {
   std::shared_ptr<ControlStream> self = std::move(self_);
   async::Gate& gate = gate_;
-  loop_.post("stream done", [self = std::move(self), status] {
-    self->ended_ = true;
-    const auto handlers = std::exchange(self->handlers_, {});
-    if (handlers.on_done) handlers.on_done(status);
-  });
+  loop_.post("stream done", [self = std::move(self), status] { self->done(status); });
   gate.leave();
 }
 

@@ -15,6 +15,7 @@
 
 #include "common/async/gate.h"
 #include "common/async/loop.h"
+#include "common/base/mutex.h"
 #include "common/rpc/channel.h"
 #include "muster/v1/agent_service.grpc.pb.h"
 
@@ -48,7 +49,10 @@ class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v
   ControlStream(async::Loop& loop, async::Gate& gate, Handlers handlers)
       : loop_(loop), gate_(gate), handlers_(std::move(handlers)) {}
   void write_next();
+  void received(v1::ConnectResponse message);
+  void wrote(bool ok);
   void ended();
+  void done(const grpc::Status& status);
 
   async::Loop& loop_;
   async::Gate& gate_;
@@ -58,13 +62,12 @@ class ControlStream final : public grpc::ClientBidiReactor<v1::ConnectRequest, v
   std::shared_ptr<ControlStream> self_;  // until OnDone
   v1::ConnectResponse incoming_;         // used by gRPC between StartRead and OnReadDone
 
-  // Used only on the loop.
-  Handlers handlers_;
-  std::deque<v1::ConnectRequest> queue_;
-  std::optional<v1::ConnectRequest> heartbeat_;
-  v1::ConnectRequest outgoing_;  // used by gRPC while writing_
-  bool writing_ = false;
-  bool ended_ = false;  // no further operation may be started
+  Handlers handlers_ MUSTER_GUARDED_BY(loop_);
+  std::deque<v1::ConnectRequest> queue_ MUSTER_GUARDED_BY(loop_);
+  std::optional<v1::ConnectRequest> heartbeat_ MUSTER_GUARDED_BY(loop_);
+  v1::ConnectRequest outgoing_ MUSTER_GUARDED_BY(loop_);  // used by gRPC while writing_
+  bool writing_ MUSTER_GUARDED_BY(loop_) = false;
+  bool ended_ MUSTER_GUARDED_BY(loop_) = false;  // no further operation may be started
 };
 
 }  // namespace muster::agent

@@ -32,8 +32,8 @@ Link::~Link() = default;
 void Link::start() { open(); }
 
 void Link::stop() {
-  stopped_ = true;
-  welcomed_ = false;
+  loop_.assert_on();
+  phase_ = Phase::Stopped;
   retry_.cancel();
   hello_timer_.cancel();
   gate_.close();
@@ -41,132 +41,150 @@ void Link::stop() {
 }
 
 void Link::say_hello_again() {
-  if (stopped_ || !stream_) return;
-  hello_again_ = true;
+  loop_.assert_on();
+  switch (phase_) {
+    case Phase::Waiting:
+    case Phase::Refusing:
+    case Phase::Stopped: return;
+    case Phase::Up:
+    case Phase::Renewing: phase_ = Phase::Renewing; break;
+    case Phase::Greeting:
+    case Phase::Restarting:
+    case Phase::Late: phase_ = Phase::Restarting; break;
+  }
   stream_->close();
 }
 
 void Link::wait() { gate_.wait(); }
 
+bool Link::up() const {
+  loop_.assert_on();
+  return phase_ == Phase::Up || phase_ == Phase::Renewing;
+}
+
 void Link::open() {
-  if (stopped_) return;
+  loop_.assert_on();
+  if (phase_ == Phase::Stopped) return;
   auto endpoint = options_.endpoint();
   if (!endpoint) {
     const std::string text = endpoint.error().message;
-    if (logged_ != text)
+    if (trouble_.first(text))
       log::warn("finding the controller: " + text + "; looking again until it is there");
-    logged_ = text;
     try_again(backoff_.next());
     return;
   }
   address_ = endpoint->address;
-  refused_by_us_ = false;
-  hello_timed_out_ = false;
+  phase_ = Phase::Greeting;
   const std::uint64_t generation = ++generation_;
   stream_ = ControlStream::open(loop_, gate_, *endpoint,
                                 {.on_message =
                                      [this, generation](v1::ConnectResponse message) {
-                                       if (generation == generation_ && !stopped_)
+                                       loop_.assert_on();
+                                       if (generation == generation_)
                                          on_message(std::move(message));
                                      },
                                  .on_done =
                                      [this, generation](const grpc::Status& status) {
+                                       loop_.assert_on();
                                        if (generation == generation_) on_done(status);
                                      }});
-  if (!stream_) return;
   hello_sent_ = options_.clock->now().boot;
   v1::ConnectRequest request;
   *request.mutable_hello() = handlers_.hello();
   stream_->send(std::move(request));
   hello_timer_.arm(options_.hello_timeout, [this] {
-    if (welcomed_ || !stream_) return;
-    hello_timed_out_ = true;
+    loop_.assert_on();
+    if (phase_ != Phase::Greeting) return;
+    phase_ = Phase::Late;
     stream_->close();
   });
 }
 
 void Link::try_again(Duration after) {
-  if (!stopped_) retry_.arm(after, [this] { open(); });
+  loop_.assert_on();
+  if (phase_ != Phase::Stopped) retry_.arm(after, [this] { open(); });
 }
 
 void Link::on_message(v1::ConnectResponse message) {
+  loop_.assert_on();
+  if (phase_ == Phase::Greeting && message.has_welcome()) return on_welcome(message.welcome());
+  if (!up()) return;
   switch (message.what_case()) {
-    case v1::ConnectResponse::kWelcome: {
-      if (welcomed_) return;
-      const v1::Welcome& welcome = message.welcome();
-      Result<void> taken;
-      if (welcome.protocol() < kProtocolMin || welcome.protocol() > kProtocolMax) {
-        taken = fail(ErrorCode::Unsupported,
-                     "connecting to the controller at '" + address_ + "': it chose protocol " +
-                         std::to_string(welcome.protocol()) + ", this agent speaks " +
-                         std::to_string(kProtocolMin) + ".." + std::to_string(kProtocolMax) +
-                         "; upgrade the older one");
-      } else {
-        welcomed_ = true;  // the handler may send at once
-        taken = handlers_.on_welcome(welcome, hello_sent_);
-      }
-      if (!taken) {
-        welcomed_ = false;
-        refused_by_us_ = true;
-        stream_->close();
-        refused(taken.error(), taken.error().code == ErrorCode::NotAllowed);
-        return;
-      }
-      hello_timer_.cancel();
-      backoff_.reset();
-      logged_.clear();
-      log::info("attached to the controller", {{"address", address_},
-                                               {"cluster", welcome.cluster_id()},
-                                               {"generation", welcome.lineage().generation()},
-                                               {"epoch", welcome.epoch()}});
-      return;
-    }
     case v1::ConnectResponse::kOrders:
-      if (welcomed_) handlers_.on_orders(std::move(*message.mutable_orders()));
+      handlers_.on_orders(std::move(*message.mutable_orders()));
       return;
-    case v1::ConnectResponse::kFactAck:
-      if (welcomed_) handlers_.on_fact_ack(message.fact_ack());
-      return;
+    case v1::ConnectResponse::kFactAck: handlers_.on_fact_ack(message.fact_ack()); return;
     case v1::ConnectResponse::kHeartbeatAck:
-      if (welcomed_) handlers_.on_heartbeat_ack(message.heartbeat_ack());
+      handlers_.on_heartbeat_ack(message.heartbeat_ack());
       return;
     case v1::ConnectResponse::kFilesWanted:
-      if (welcomed_ && handlers_.on_files_wanted)
+      if (handlers_.on_files_wanted)
         handlers_.on_files_wanted(std::move(*message.mutable_files_wanted()));
       return;
+    case v1::ConnectResponse::kWelcome:  // a second one
     // a message of a newer controller; the protocol number protects against incompatible ones
     case v1::ConnectResponse::WHAT_NOT_SET: return;
   }
 }
 
+void Link::on_welcome(const v1::Welcome& welcome) {
+  loop_.assert_on();
+  Result<void> taken;
+  if (welcome.protocol() < kProtocolMin || welcome.protocol() > kProtocolMax) {
+    taken = fail(ErrorCode::Unsupported,
+                 "connecting to the controller at '" + address_ + "': it chose protocol " +
+                     std::to_string(welcome.protocol()) + ", this agent speaks " +
+                     std::to_string(kProtocolMin) + ".." + std::to_string(kProtocolMax) +
+                     "; upgrade the older one");
+  } else {
+    phase_ = Phase::Up;  // the handler may send at once
+    taken = handlers_.on_welcome(welcome, hello_sent_);
+  }
+  if (!taken) {
+    phase_ = Phase::Refusing;
+    stream_->close();
+    refused(taken.error(), taken.error().code == ErrorCode::NotAllowed);
+    return;
+  }
+  hello_timer_.cancel();
+  backoff_.reset();
+  trouble_.over();
+  log::info("attached to the controller", {{"address", address_},
+                                           {"cluster", welcome.cluster_id()},
+                                           {"generation", welcome.lineage().generation()},
+                                           {"epoch", welcome.epoch()}});
+}
+
 void Link::on_done(const grpc::Status& status) {
-  const bool was_up = std::exchange(welcomed_, false), again = std::exchange(hello_again_, false);
+  loop_.assert_on();
+  const Phase ended = phase_;
+  const bool was_up = up();
   stream_.reset();
   hello_timer_.cancel();
-  if (stopped_) return;
+  if (ended == Phase::Stopped) return;
+  phase_ = Phase::Waiting;
   if (was_up && handlers_.on_down) handlers_.on_down();
-  if (refused_by_us_) return;  // refused() has logged it and armed the timer
-  if (again) return open();
+  if (ended == Phase::Refusing) return;  // refused() has logged it and armed the timer
+  if (ended == Phase::Renewing || ended == Phase::Restarting) return open();
   if (!was_up && is_refusal(status.error_code())) {
     refused(rpc::to_error(status), status.error_code() == grpc::StatusCode::PERMISSION_DENIED);
     return;
   }
-  std::string why = hello_timed_out_ ? "no answer to Hello"
-                    : status.ok()    ? "the controller ended the stream"
-                                     : status.error_message();
-  if (was_up) {
-    log::warn("lost the controller at '" + address_ + "': " + why +
-              "; runs go on, connecting again");
-    logged_ = why;
-  } else if (logged_.empty()) {
-    log::warn("cannot reach the controller at '" + address_ + "': " + why +
-              "; trying again until it is there");
-    logged_ = why;
+  const std::string why = ended == Phase::Late ? "no answer to Hello"
+                          : status.ok()        ? "the controller ended the stream"
+                                               : status.error_message();
+  // Nothing has been reported since a Welcome, so the loss of a link that was up always is.
+  if (!trouble_.reported() && trouble_.first(why)) {
+    log::warn(was_up ? "lost the controller at '" + address_ + "': " + why +
+                           "; runs go on, connecting again"
+                     : "cannot reach the controller at '" + address_ + "': " + why +
+                           "; trying again until it is there");
   }
   try_again(backoff_.next());
 }
 
 void Link::refused(const Error& error, bool other_cluster) {
+  loop_.assert_on();
   const bool for_good = handlers_.on_refused && handlers_.on_refused(error, other_cluster);
   const std::string next =
       for_good
@@ -175,14 +193,14 @@ void Link::refused(const Error& error, bool other_cluster) {
                 std::to_string(
                     std::chrono::duration_cast<std::chrono::seconds>(options_.slow_retry).count()) +
                 " s";
-  if (logged_ != error.message) log::error("refused: " + error.message + next);
-  logged_ = error.message;
+  if (trouble_.first(error.message)) log::error("refused: " + error.message + next);
   if (for_good) return;
   try_again(options_.slow_retry);
 }
 
 void Link::send_facts(v1::Facts facts) {
-  if (!welcomed_ || !stream_) return;
+  loop_.assert_on();
+  if (!up()) return;
   v1::ConnectRequest request;
   // After a sweep the next attempt may be placed, from the newest checkpoint that the controller
   // knows. So the heartbeat that reports this checkpoint must not arrive after the sweep.
@@ -193,14 +211,16 @@ void Link::send_facts(v1::Facts facts) {
 }
 
 void Link::send_unsupported(v1::Unsupported unsupported) {
-  if (!welcomed_ || !stream_) return;
+  loop_.assert_on();
+  if (!up()) return;
   v1::ConnectRequest request;
   *request.mutable_unsupported() = std::move(unsupported);
   stream_->send(std::move(request));
 }
 
 void Link::send_heartbeat(v1::Heartbeat heartbeat) {
-  if (!welcomed_ || !stream_) return;
+  loop_.assert_on();
+  if (!up()) return;
   v1::ConnectRequest request;
   *request.mutable_heartbeat() = std::move(heartbeat);
   stream_->send_heartbeat(std::move(request));

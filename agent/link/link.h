@@ -1,5 +1,5 @@
 // Link keeps the agent connected to its controller, with one control stream at a time. The Agent
-// creates and destroys it. Everything runs on the loop that it is constructed with.
+// creates and destroys it. Everything but wait() runs on the loop that it is constructed with.
 //
 // - After a lost connection Link tries again without end, after a random delay of 50 to 500 ms
 //   (common/rpc/backoff.h). After a refusal it tries slowly (`slow_retry`).
@@ -18,6 +18,8 @@
 #include "common/async/gate.h"
 #include "common/async/loop.h"
 #include "common/base/error.h"
+#include "common/base/mutex.h"
+#include "common/base/once_per_cause.h"
 #include "common/base/time.h"
 #include "common/rpc/backoff.h"
 #include "common/rpc/channel.h"
@@ -66,7 +68,7 @@ class Link {
   // there is no stream, because the next one sends a Hello anyway.
   void say_hello_again();
 
-  [[nodiscard]] bool up() const { return welcomed_; }
+  [[nodiscard]] bool up() const;
   // The messages are dropped when the link is not up. The caller sends them again after the next
   // Welcome.
   void send_facts(v1::Facts facts);
@@ -74,29 +76,37 @@ class Link {
   void send_unsupported(v1::Unsupported unsupported);
 
  private:
+  enum class Phase : std::uint8_t {
+    Waiting,     // no stream
+    Greeting,    // Hello is sent
+    Up,          // Welcome has come
+    Renewing,    // up, and the stream ends for a new Hello
+    Restarting,  // the stream ends for a new Hello before a Welcome
+    Late,        // the stream ends because no Welcome came in time
+    Refusing,    // the stream ends because this agent refuses the controller
+    Stopped,
+  };
   void open();
   void try_again(Duration after);
   void on_message(v1::ConnectResponse message);
+  void on_welcome(const v1::Welcome& welcome);
   void on_done(const grpc::Status& status);
   void refused(const Error& error, bool other_cluster);
 
   async::Loop& loop_;
   LinkOptions options_;
   LinkHandlers handlers_;
-  rpc::Backoff backoff_;
+  rpc::Backoff backoff_ MUSTER_GUARDED_BY(loop_);
   async::Timer retry_;
   async::Timer hello_timer_;
   async::Gate gate_;
-  std::shared_ptr<ControlStream> stream_;
-  std::uint64_t generation_ = 0;  // of stream_; posts from an older stream are dropped
-  BootTime hello_sent_{};
-  bool welcomed_ = false;
-  bool stopped_ = false;
-  bool refused_by_us_ = false;
-  bool hello_timed_out_ = false;
-  bool hello_again_ = false;  // the stream was ended for a new Hello
-  std::string address_;
-  std::string logged_;  // the last logged problem, until the next Welcome
+  Phase phase_ MUSTER_GUARDED_BY(loop_) = Phase::Waiting;
+  std::shared_ptr<ControlStream> stream_ MUSTER_GUARDED_BY(loop_);
+  // of stream_; posts from an older stream are dropped
+  std::uint64_t generation_ MUSTER_GUARDED_BY(loop_) = 0;
+  BootTime hello_sent_ MUSTER_GUARDED_BY(loop_){};
+  std::string address_ MUSTER_GUARDED_BY(loop_);
+  OncePerCause trouble_ MUSTER_GUARDED_BY(loop_);  // until the next Welcome
 };
 
 }  // namespace muster::agent

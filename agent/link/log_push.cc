@@ -8,6 +8,7 @@
 
 #include "agent/link/sendable.h"
 #include "common/base/mutex.h"
+#include "common/base/once_per_cause.h"
 #include "common/proto/proto_time.h"
 #include "common/rpc/backoff.h"
 #include "muster/v1/agent_service.grpc.pb.h"
@@ -84,7 +85,7 @@ class StreamPush final : public LogPush {
   // Not empty: what of this stream's answers was refused.
   std::string refused_ MUSTER_GUARDED_BY(mutex_);
   grpc::ClientContext* context_ MUSTER_GUARDED_BY(mutex_) = nullptr;
-  bool troubled_ = false;  // of the pumping thread
+  OncePerCause trouble_;  // of the pumping thread
   std::thread thread_;
 };
 
@@ -108,7 +109,7 @@ void StreamPush::wake() {
 }
 
 void StreamPush::trouble(const std::string& text) {
-  if (!std::exchange(troubled_, true) && hooks_.on_trouble) hooks_.on_trouble(text);
+  if (trouble_.first() && hooks_.on_trouble) hooks_.on_trouble(text);
 }
 
 void StreamPush::work() {
@@ -319,7 +320,7 @@ std::optional<bool> StreamPush::turn(Stream& stream, const LogStatus& status, Lo
       log.sent = next;
     }
     if (!write(stream, request)) return std::nullopt;
-    troubled_ = false;
+    trouble_.over();
     if (!final) {
       const MutexLock lock(mutex_);
       return unacked_ < options_.window;

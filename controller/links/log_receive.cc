@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/base/mutex.h"
+#include "common/base/once_per_cause.h"
 #include "common/base/time.h"
 #include "common/proto/proto_time.h"
 #include "controller/links/log_stream.h"
@@ -132,8 +133,9 @@ class Receiver final : public LogReceiver {
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
   bool wrote_ MUSTER_GUARDED_BY(mutex_) = false, ended_ MUSTER_GUARDED_BY(mutex_) = false;
 
-  bool troubled_ = false, saw_end_ = false;  // used only by the writing thread
-  bool sync_troubled_ = false;               // used only by the syncing thread
+  OncePerCause trouble_;       // used only by the writing thread
+  bool saw_end_ = false;       // used only by the writing thread
+  OncePerCause sync_trouble_;  // used only by the syncing thread
   std::thread writer_, syncer_;
 };
 
@@ -203,16 +205,16 @@ void Receiver::forget(const LogStream* stream) {
 }
 
 void Receiver::tell_trouble(const Error* error) {
-  if (error && !std::exchange(troubled_, true) && hooks_.on_trouble)
+  if (error && trouble_.first() && hooks_.on_trouble)
     hooks_.on_trouble("taking in logs: " + error->message +
                       "; agents keep them, retrying each second");
-  if (!error && std::exchange(troubled_, false) && hooks_.on_trouble)
+  if (!error && trouble_.over() && hooks_.on_trouble)
     hooks_.on_trouble("taking in logs: works again");
 }
 
 void Receiver::tell_sync_trouble(const std::optional<Error>& error) {
-  if (error.has_value() == std::exchange(sync_troubled_, error.has_value()) || !hooks_.on_trouble)
-    return;
+  const bool news = error ? sync_trouble_.first() : sync_trouble_.over();
+  if (!news || !hooks_.on_trouble) return;
   hooks_.on_trouble(error ? "making logs durable: " + error->message +
                                 "; agents keep theirs, trying again"
                           : "making logs durable: works again");

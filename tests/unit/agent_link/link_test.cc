@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 
 #include "common/log/log.h"
@@ -52,6 +53,10 @@ class LinkTest : public ::testing::Test {
       return static_cast<std::size_t>(std::ranges::count(happened_, what)) >= times;
     });
   }
+  bool happened(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::count(happened_, what) > 0;
+  }
   void start(Duration slow_retry = std::chrono::milliseconds(100)) {
     on_loop([&] {
       link_ = std::make_unique<Link>(
@@ -60,6 +65,7 @@ class LinkTest : public ::testing::Test {
                         return rpc::Endpoint{.address = address_};
                       },
                       .slow_retry = slow_retry,
+                      .hello_timeout = hello_timeout_,
                       .seed = 1},
           LinkHandlers{
               .hello =
@@ -120,6 +126,7 @@ class LinkTest : public ::testing::Test {
   std::unique_ptr<FakeController> controller_;
   std::unique_ptr<Link> link_;
   bool stop_when_refused_ = false;
+  Duration hello_timeout_ = std::chrono::seconds(10);
   std::mutex mutex_;
   std::condition_variable more_;
   std::vector<std::string> happened_;
@@ -209,6 +216,34 @@ TEST_F(LinkTest, SaysHelloAgainWithoutBackOff) {
     ASSERT_TRUE(wait_for("welcome", incarnation + 1));
   }
   EXPECT_GE(controller_->connections(), 21);
+}
+
+// A link that was never up does not go down.
+TEST_F(LinkTest, SaysHelloAgainAlsoWithoutAWelcome) {
+  serve([](FakeController::Stream&, const v1::ConnectRequest&) { return std::nullopt; });
+  start();
+  for (std::size_t hello = 1; hello <= 3; ++hello) {
+    ASSERT_TRUE(wait_for("hello", hello));
+    on_loop([&] { link_->say_hello_again(); });
+  }
+  EXPECT_TRUE(wait_for("hello", 4));
+  EXPECT_FALSE(happened("down"));
+}
+
+TEST_F(LinkTest, AControllerThatDoesNotAnswerHelloIsAskedAgain) {
+  hello_timeout_ = std::chrono::milliseconds(200);
+  const auto answer = std::make_shared<std::atomic<bool>>(false);
+  serve([answer](FakeController::Stream& stream,
+                 const v1::ConnectRequest& request) -> std::optional<grpc::Status> {
+    if (!*answer) return std::nullopt;
+    return polite(stream, request);
+  });
+  start();
+  ASSERT_TRUE(wait_for("hello", 3));
+  on_loop([&] { EXPECT_FALSE(link_->up()); });
+  *answer = true;
+  EXPECT_TRUE(wait_for("welcome"));
+  EXPECT_FALSE(happened("down"));
 }
 
 TEST_F(LinkTest, WaitsForAControllerThatIsNotThereYet) {
