@@ -147,8 +147,7 @@ void Agent::run_changed(const RunKey& run) {
 void Agent::turn() {
   loop_.assert_on();
   for (const RunKey& run : std::exchange(dirty_, {})) {
-    const RunSeen* seen = host_->seen(run);
-    if (seen != nullptr) gather(run, *seen);
+    if (host_->seen(run) != nullptr) gather(run);
   }
   reconcile_now();
   note_own_processes();
@@ -163,11 +162,11 @@ void Agent::last_scan(const RunKey& run) {
   host_->note_last_scan(run);
 }
 
-void Agent::gather(const RunKey& run, const RunSeen& seen) {
+void Agent::gather(const RunKey& run) {
   loop_.assert_on();
   if (!link_ || !link_->up()) return;
   const bool urgent = outbox_.gather(
-      run, facts_of(run, seen),
+      run, host_->facts(run),
       [&](const v1::RankExited& exited) { return host_->reportable(run, exited); },
       host_->scanned(run));
   if (urgent) {
@@ -217,10 +216,8 @@ void Agent::forget(const RunKey& run) {
   loop_.assert_on();
   // The order may be older than the run's end, if its job was archived without that end. The
   // controller keeps the node's devices for the run, so it must learn that the run is swept.
-  const auto& seen = host_->seen();
-  if (const auto last = seen.find(run); last != seen.end() && link_ && link_->up()) {
-    (void)outbox_.gather(run, facts_of(run, last->second),
-                         [](const v1::RankExited&) { return true; });
+  if (link_ && link_->up()) {
+    (void)outbox_.gather(run, host_->facts(run), [](const v1::RankExited&) { return true; });
     flush();
   }
   outbox_.forget(run);

@@ -37,6 +37,7 @@
 #include "agent/run/state_dir.h"
 #include "common/async/loop.h"
 #include "common/base/mutex.h"
+#include "common/base/once_per_cause.h"
 #include "common/base/single_flight.h"
 
 namespace muster::agent {
@@ -121,7 +122,7 @@ class Agent {
   void run_changed(const RunKey& run);
   void turn();
   void last_scan(const RunKey& run);
-  void gather(const RunKey& run, const RunSeen& seen);
+  void gather(const RunKey& run);
   void flush();
   void reconcile_now();
   void forget(const RunKey& run);
@@ -165,7 +166,7 @@ class Agent {
   // Shared with the threads of the prober and of starts.
   std::shared_ptr<probe::OwnProcesses> own_processes_ = std::make_shared<probe::OwnProcesses>();
   std::shared_ptr<DeviceIds> device_ids_ = std::make_shared<DeviceIds>();
-  std::vector<std::string> findings_logged_ MUSTER_GUARDED_BY(loop_);
+  OncePerCause findings_logged_ MUSTER_GUARDED_BY(loop_);
   std::uint64_t probes_ MUSTER_GUARDED_BY(loop_) = 0;
   // when this incarnation last announced devices
   std::optional<BootTime> announced_at_ MUSTER_GUARDED_BY(loop_);

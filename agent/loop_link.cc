@@ -121,7 +121,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
   outbox_.reconnected();
   // before the facts: a sweep among them must not arrive before the checkpoints of its run
   heartbeat();
-  for (const auto& [run, seen] : host_->seen()) gather(run, seen);
+  for (const auto& [run, seen] : host_->seen()) gather(run);
   flush();
   return {};
 }

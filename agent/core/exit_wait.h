@@ -31,6 +31,8 @@ class ExitWait {
     read_ = read;
     until_ = now + apart_;
   }
+  // True: it waits for the success.
+  [[nodiscard]] bool of_success() const { return apart_ != Duration::zero(); }
   // The time of the next check, or the end of the wait.
   [[nodiscard]] BootTime until() const { return until_; }
 

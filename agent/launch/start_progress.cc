@@ -16,10 +16,11 @@ StartProgress::Now StartProgress::now() const {
   return now;
 }
 
-void StartProgress::begin(StartStep step, std::string sentence) {
+void StartProgress::begin(StartStep step, std::string sentence, Duration quick_before) {
   const MutexLock lock(mutex_);
   now_ = {.step = step,
           .since = system_clock().now().boot,
+          .quick_before = quick_before,
           .sentence = std::move(sentence),
           .text = {}};
   text_ = nullptr;

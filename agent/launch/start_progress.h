@@ -32,12 +32,13 @@ class StartProgress {
   struct Now {
     std::optional<StartStep> step;            // none: no step has begun
     BootTime since{};                         // the step's bound counts from here
+    Duration quick_before{};                  // time of the quick steps before
     std::string sentence = "its first step";  // "pulling image 'x'": what it does at the moment
     std::string text;                         // "runtime.image: 3 of 7 layers"; empty: unknown
   };
   [[nodiscard]] Now now() const;
 
-  void begin(StartStep step, std::string sentence);
+  void begin(StartStep step, std::string sentence, Duration quick_before = {});
   // The step goes on to another part of its work. With next_part() its bound counts anew.
   void describe(std::string sentence);
   void next_part(std::string sentence);

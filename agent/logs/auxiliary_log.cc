@@ -10,6 +10,7 @@
 
 #include "agent/launch/with_rights.h"
 #include "agent/logs/evidence.h"
+#include "agent/logs/logs_dir.h"
 #include "common/io/unique_fd.h"
 #include "common/rundir/layout.h"
 
@@ -53,7 +54,7 @@ ScriptLog script_log(const ScriptLogSeen& seen) {
 
 std::string evidence_of_log(const std::filesystem::path& log) {
   constexpr off_t kTail = 64 << 10;
-  const io::UniqueFd fd(::open(log.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const io::UniqueFd fd = LogsDir(log.parent_path()).open(log.filename().string(), O_RDONLY);
   struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
   const off_t from = std::max<off_t>(0, info.st_size - kTail);

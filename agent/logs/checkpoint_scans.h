@@ -31,7 +31,7 @@ class CheckpointScans final : public Watcher, public std::enable_shared_from_thi
         run_(std::move(run)),
         dir_(std::move(dir)),
         listener_(tools.changed_files, *this),
-        scan_(tools.scans) {
+        scan_(tools.scans, dir_.path) {
     scan_.set_due();
   }
 

@@ -5,22 +5,27 @@
 #include "common/io/file.h"
 
 namespace muster::agent {
-Result<CursorFile> CursorFile::load(std::filesystem::path path) {
-  CursorFile file(std::move(path));
-  auto sound = file.replay();
-  if (!sound) return fail(std::move(sound.error()));
+Result<CursorFile> CursorFile::load(const std::filesystem::path& path,
+                                    std::shared_ptr<LogsDir> dir) {
+  if (!dir) dir = std::make_shared<LogsDir>(path.parent_path());
+  CursorFile file(path.filename().string(), dir);
+  const auto at = dir->path_of(file.name_);
+  if (!at && at.error().code == ErrorCode::NotFound) return file;
+  if (!at) return fail(Error(at.error()));
+  auto sound = file.replay(*at);
+  if (!sound) return fail(dir->named(std::move(sound.error())));
   if (!*sound) {
     std::error_code ignored;
-    std::filesystem::rename(file.path_, file.path_.string() + ".damaged", ignored);
-    file = CursorFile(file.path_);
+    std::filesystem::rename(*at, at->string() + ".damaged", ignored);
+    file = CursorFile(file.name_, dir);
   }
   return file;
 }
 
-Result<bool> CursorFile::replay() {
+Result<bool> CursorFile::replay(const std::filesystem::path& path) {
   std::uint64_t offset = 0;
   for (bool more = true; more;) {
-    auto read = io::read_frames(path_, offset);
+    auto read = io::read_frames(path, offset);
     if (!read) return fail(std::move(read.error()));
     for (const std::string& frame : read->frames) {
       logs::v1::CursorRecord record;
@@ -47,11 +52,14 @@ void CursorFile::take(const logs::v1::CursorRecord& record) {
 
 Result<void> CursorFile::append(const logs::v1::CursorRecord& record) {
   if (!writer_) {
-    auto writer = io::FrameWriter::open(path_);
-    if (!writer) return fail(std::move(writer.error()));
+    auto at = dir_->path_of(name_);
+    if (!at) return fail(std::move(at.error()));
+    auto writer = io::FrameWriter::open(*at);
+    if (!writer) return fail(dir_->named(std::move(writer.error())));
     writer_ = std::move(*writer);
   }
-  if (auto done = writer_->append(record.SerializeAsString()); !done) return done;
+  if (auto done = writer_->append(record.SerializeAsString()); !done)
+    return fail(dir_->named(std::move(done.error())));
   take(record);
   if (writer_->size() >= kRewriteAt) return rewrite();
   return {};
@@ -66,9 +74,12 @@ Result<void> CursorFile::rewrite() {
   if (segment_) add((*record.mutable_segment() = *segment_, record));
   if (floor_) add((*record.mutable_floor() = *floor_, record));
   if (parsed_) add((*record.mutable_parsed() = *parsed_, record));
-  auto done = io::replace_file(path_, bytes, io::Durable::No);
-  if (done) writer_.reset();  // it has the old file open
-  return done;
+  auto at = dir_->path_of(name_);
+  if (!at) return fail(std::move(at.error()));
+  if (auto done = io::replace_file(*at, bytes, io::Durable::No); !done)
+    return fail(dir_->named(std::move(done.error())));
+  writer_.reset();  // it has the old file open
+  return {};
 }
 
 }  // namespace muster::agent

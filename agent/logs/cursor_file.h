@@ -8,9 +8,12 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "agent/logs/logs_dir.h"
 #include "common/base/error.h"
 #include "common/io/frames.h"
 #include "muster/logs/v1/logs.pb.h"
@@ -22,7 +25,9 @@ class CursorFile {
   static constexpr std::uint64_t kRewriteAt = 64 << 10;
   // A missing file counts as empty. A damaged file (after a power cut) is renamed to *.damaged and
   // counts as empty, because the program most likely never truncated its log.
-  static Result<CursorFile> load(std::filesystem::path path);
+  // `dir` has the file. Null: it is opened for this file alone.
+  static Result<CursorFile> load(const std::filesystem::path& path,
+                                 std::shared_ptr<LogsDir> dir = {});
 
   // After a success the record survives the death of this process. After an error the file is
   // unchanged.
@@ -37,12 +42,14 @@ class CursorFile {
   [[nodiscard]] const std::optional<logs::v1::Parsed>& parsed() const { return parsed_; }
 
  private:
-  explicit CursorFile(std::filesystem::path path) : path_(std::move(path)) {}
-  Result<bool> replay();
+  CursorFile(std::string name, std::shared_ptr<LogsDir> dir)
+      : name_(std::move(name)), dir_(std::move(dir)) {}
+  Result<bool> replay(const std::filesystem::path& path);
   void take(const logs::v1::CursorRecord& record);
   Result<void> rewrite();
 
-  std::filesystem::path path_;
+  std::string name_;
+  std::shared_ptr<LogsDir> dir_;
   std::optional<logs::v1::Segment> segment_;
   std::optional<logs::v1::Floor> floor_;
   std::optional<logs::v1::Parsed> parsed_;

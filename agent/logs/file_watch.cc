@@ -17,13 +17,14 @@ namespace {
 Result<std::unique_ptr<LogTail>> add_log(PublishedRun& run, const LogName& name,
                                          PublishedRun::Kind kind, const rundir::RunLayout& layout,
                                          const std::shared_ptr<const Patterns>& patterns,
-                                         const std::shared_ptr<io::DescriptorBudget>& budget) {
+                                         const std::shared_ptr<io::DescriptorBudget>& budget,
+                                         const std::shared_ptr<LogsDir>& dir) {
   const bool of_rank = kind == PublishedRun::Kind::Rank;
   const std::filesystem::path path =
       of_rank ? layout.rank_log(name.rank.value) : layout.node_log(name.auxiliary);
   auto opened = LogFile::open(
       path, of_rank ? layout.rank_cursor(name.rank.value) : layout.node_log_cursor(name.auxiliary),
-      budget);
+      budget, dir);
   if (!opened) return fail(std::move(opened.error()));
   const std::shared_ptr<LogFile> file = std::move(*opened);
   if (!run.add(name, kind, file)) return nullptr;
@@ -90,27 +91,28 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
                  .success_files = {.own = success_files, .of_run = (*patterns)->success_file},
                  .saves = {}};
   if (*checkpoints) parts.saves = (*checkpoints)->save_dir();
+  const auto logs = std::make_shared<LogsDir>(layout.logs());
   parts.run = std::make_shared<PublishedRun>(key, marks_, std::move(*checkpoints));
   const std::set<std::string> names(auxiliaries.begin(), auxiliaries.end());
   for (const std::string& name : names) {
     auto tail = add_log(*parts.run, {.run = key, .rank = RankNo(0), .auxiliary = name},
-                        PublishedRun::Kind::Auxiliary, layout, *nothing, open_logs_);
+                        PublishedRun::Kind::Auxiliary, layout, *nothing, open_logs_, logs);
     if (!tail) return fail(std::move(tail.error()).in(doing));
     if (*tail) parts.tails.push_back(std::move(*tail));
   }
   for (const std::uint32_t number : std::set<std::uint32_t>(ranks.begin(), ranks.end())) {
     auto tail = add_log(*parts.run, {.run = key, .rank = RankNo(number)}, PublishedRun::Kind::Rank,
-                        layout, *patterns, open_logs_);
+                        layout, *patterns, open_logs_, logs);
     if (!tail) return fail(std::move(tail.error()).in(doing));
     if (!*tail) continue;
     if (const auto* latest = (*tail)->reader.latest()) parts.run->restore(RankNo(number), *latest);
     parts.tails.push_back(std::move(*tail));
-    std::error_code none;  // created before the run was started, if it was
-    if (std::filesystem::is_directory(layout.plog_dir(number), none))
-      parts.process_logs[number] = std::make_unique<PlogReader>(layout.plog_dir(number));
+    // The directory was created before the run was started, if it was.
+    if (auto plog = std::make_unique<PlogReader>(layout.plog_dir(number)); plog->exists())
+      parts.process_logs[number] = std::move(plog);
   }
-  const auto known = std::make_shared<const Known>(
-      Known{.run = parts.run, .run_dir = run_dir, .patterns = *patterns, .ranks = ranks});
+  const auto known = std::make_shared<const Known>(Known{
+      .run = parts.run, .run_dir = run_dir, .logs = logs, .patterns = *patterns, .ranks = ranks});
   {
     const MutexLock lock(mutex_);
     if (!runs_.emplace(key, known).second) return {};  // already known: add() is idempotent
@@ -125,11 +127,12 @@ Result<void> FileWatch::follow(const RunKey& key, const ScriptLog& log) {
   if (!known || known->ranks.empty()) return {};
   auto tail = add_log(*known->run, {.run = key, .rank = RankNo(0), .auxiliary = log.name},
                       PublishedRun::Kind::Copy, rundir::RunLayout(known->run_dir), known->patterns,
-                      open_logs_);
+                      open_logs_, known->logs);
   if (!tail) return fail(std::move(tail.error()));
   if (!*tail) return {};
   (*tail)->copy = LogTail::Copy{.rank = log.rank};
-  auto copy = std::make_shared<ScriptLogCopy>(log, known->run_dir, options_.open_script_log);
+  auto copy =
+      std::make_shared<ScriptLogCopy>(log, known->run_dir, options_.open_script_log, known->logs);
   inbox_->post([key, tail = std::move(*tail), copy = std::move(copy)](WatchThread* thread) mutable {
     if (RunWatch* const run = thread->find(key))
       run->follow(std::move(tail), std::move(copy), system_clock().now().boot);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/logs/inbox.h"
+#include "agent/logs/logs_dir.h"
 #include "agent/logs/published_run.h"
 #include "agent/logs/rank_reader.h"
 #include "agent/logs/watch.h"
@@ -53,6 +54,7 @@ class FileWatch final : public Watch {
   struct Known {
     std::shared_ptr<PublishedRun> run;
     std::filesystem::path run_dir;
+    std::shared_ptr<LogsDir> logs;
     std::shared_ptr<const Patterns> patterns;
     std::vector<std::uint32_t> ranks;
   };
@@ -62,7 +64,8 @@ class FileWatch final : public Watch {
   [[nodiscard]] std::vector<KnownPtr> all_runs() MUSTER_EXCLUDES(mutex_);
 
   const WatchOptions options_;
-  // Each log needs two descriptors. All logs together use at most a quarter of the process's limit.
+  // Each log needs two descriptors, and each run one more. All logs together use at most a quarter
+  // of the process's limit.
   const std::shared_ptr<io::DescriptorBudget> open_logs_;
   const std::shared_ptr<Marks> marks_ = std::make_shared<Marks>();
   WatchReports reports_;

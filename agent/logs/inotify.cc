@@ -10,11 +10,12 @@
 namespace muster::agent {
 namespace {
 
-// Adds to an existing watch: a directory may be watched under two names and for two reasons.
+// Adds to an existing watch: a directory may be watched under two names and for two reasons. A
+// directory of logs is the agent's own: a link in its place is not followed.
 int add_watch(int fd, const std::string& dir, bool writes) {
   const std::uint32_t kinds = IN_CREATE | IN_MOVED_TO |
-                              (writes ? IN_MODIFY : IN_CLOSE_WRITE | IN_DELETE) | IN_ONLYDIR |
-                              IN_MASK_ADD;
+                              (writes ? IN_MODIFY | IN_DONT_FOLLOW : IN_CLOSE_WRITE | IN_DELETE) |
+                              IN_ONLYDIR | IN_MASK_ADD;
   return ::inotify_add_watch(fd, dir.c_str(), kinds);
 }
 

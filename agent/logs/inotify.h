@@ -38,8 +38,9 @@ class Inotify {
   // When the descriptor is readable, call drain(). -1: it never is.
   [[nodiscard]] int fd() const { return fd_ ? fd_->get() : -1; }
 
-  // Watches a directory. Idempotent. With `writes` every write counts (logs). Otherwise a file
-  // counts when it is closed, renamed or removed (writing a checkpoint takes minutes).
+  // Watches a directory. Idempotent. With `writes` every write counts (logs), and a link at that
+  // name is not followed. Otherwise a file counts when it is closed, renamed or removed (writing a
+  // checkpoint takes minutes).
   //   - No: the directory does not exist, or there is no instance.
   //   - NoneLeft: the user's watches are used up.
   //   - New: changes before this call were not reported.

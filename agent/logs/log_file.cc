@@ -14,23 +14,27 @@
 namespace muster::agent {
 
 Result<std::unique_ptr<LogFile>> LogFile::open(std::filesystem::path log,
-                                               std::filesystem::path cursor,
-                                               std::shared_ptr<io::DescriptorBudget> budget) {
-  auto state = CursorFile::load(std::move(cursor));
+                                               const std::filesystem::path& cursor,
+                                               std::shared_ptr<io::DescriptorBudget> budget,
+                                               std::shared_ptr<LogsDir> dir) {
+  auto state = CursorFile::load(cursor, dir);
   if (!state)
     return fail(
         std::move(state.error()).in(fmt::format("reading where log '{}' was left", log.string())));
+  if (!dir) dir = std::make_shared<LogsDir>(log.parent_path());
   return std::unique_ptr<LogFile>(
-      new LogFile(std::move(log), std::move(*state), std::move(budget)));
+      new LogFile(std::move(log), std::move(dir), std::move(*state), std::move(budget)));
 }
 
 LogFile::~LogFile() {
   if (kept_ && budget_) budget_->give_back();
 }
 
-LogFile::LogFile(std::filesystem::path log, CursorFile cursor,
+LogFile::LogFile(std::filesystem::path log, std::shared_ptr<LogsDir> dir, CursorFile cursor,
                  std::shared_ptr<io::DescriptorBudget> budget)
     : log_(std::move(log)),
+      name_(log_.filename().string()),
+      dir_(std::move(dir)),
       budget_(std::move(budget)),
       cursor_(std::move(cursor)),
       renamed_(budget_),
@@ -223,7 +227,7 @@ LogFile::Extent LogFile::extent() {
 
 Duration LogFile::since_written(WallTime now) const {
   struct stat about{};
-  if (::stat(log_.c_str(), &about) != 0) return Duration::zero();
+  if (dir_->stat(name_, about) != 0) return Duration::zero();
   const WallTime at(std::chrono::seconds(about.st_mtim.tv_sec) +
                     std::chrono::nanoseconds(about.st_mtim.tv_nsec));
   return std::max(Duration::zero(), now - at);

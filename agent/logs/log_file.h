@@ -31,6 +31,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +40,7 @@
 #include "agent/logs/cursor_file.h"
 #include "agent/logs/log_segment.h"
 #include "agent/logs/log_source.h"
+#include "agent/logs/logs_dir.h"
 #include "agent/logs/renamed_files.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"
@@ -51,10 +53,12 @@ namespace muster::agent {
 class LogFile {
  public:
   // `budget` limits the descriptors that stay open between two calls: two for each log, and one for
-  // each renamed file. Null: no limit.
+  // each renamed file. Null: no limit. `dir` has both files. Null: the directory of each is opened
+  // for it alone.
   static Result<std::unique_ptr<LogFile>> open(std::filesystem::path log,
-                                               std::filesystem::path cursor,
-                                               std::shared_ptr<io::DescriptorBudget> budget = {});
+                                               const std::filesystem::path& cursor,
+                                               std::shared_ptr<io::DescriptorBudget> budget = {},
+                                               std::shared_ptr<LogsDir> dir = {});
   ~LogFile();
 
   // --- parsing (the watch thread) ----------------------------------------------------------------
@@ -108,7 +112,7 @@ class LogFile {
   std::uint64_t stored_bytes();
 
  private:
-  LogFile(std::filesystem::path log, CursorFile cursor,
+  LogFile(std::filesystem::path log, std::shared_ptr<LogsDir> dir, CursorFile cursor,
           std::shared_ptr<io::DescriptorBudget> budget);
   // Each call that may open the log creates a Use. Use locks the mutex, and its destructor closes a
   // descriptor that the budget does not allow to keep.
@@ -130,7 +134,9 @@ class LogFile {
   Result<std::size_t> pread_some(char* to, std::size_t most, std::uint64_t at) const
       MUSTER_REQUIRES(mutex_);
 
-  const std::filesystem::path log_;
+  const std::filesystem::path log_;  // as people see it: dir_ opens it
+  const std::string name_;
+  const std::shared_ptr<LogsDir> dir_;
   const std::shared_ptr<io::DescriptorBudget> budget_;
   Mutex mutex_;
   CursorFile cursor_ MUSTER_GUARDED_BY(mutex_);

@@ -28,8 +28,7 @@ Result<std::uint64_t> LogFile::punch(std::uint64_t to, const char* reason) {
         fmt::format("punching bytes {} to {} out of log '{}'", from, to, log_.string()), error);
   };
   // Opened only for this call: the reading descriptor must not be able to write.
-  const io::UniqueFd writable(
-      ::open(log_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
+  const io::UniqueFd writable = dir_->open(name_, O_WRONLY);
   struct stat what{};
   struct stat read{};
   if (!writable && errno == ENOENT) return 0;

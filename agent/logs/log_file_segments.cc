@@ -18,13 +18,6 @@ namespace {
 
 std::int64_t wall_ns() { return system_clock().now().wall.time_since_epoch().count(); }
 
-// The rank may have put anything at this path. A pipe would block this thread, which reads the logs
-// of every job, for ever.
-io::UniqueFd open_to_read(const std::filesystem::path& log) {
-  return io::UniqueFd(
-      ::open(log.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW));
-}
-
 // Whether a process has the file open for writing: then the kernel grants no read lease. True if
 // the kernel does not answer that. A program that opens the file while the lease is held ends the
 // lease with a signal: SIGURG, which is ignored, instead of SIGIO, which would end this process.
@@ -60,11 +53,11 @@ void LogFile::begin_segment(std::uint64_t size, std::uint64_t inode) {
 Result<io::UniqueFd> LogFile::successor() const {
   struct stat named{};
   // A file that is opened for each call is found by its name.
-  if (!kept_ || ::lstat(log_.c_str(), &named) != 0 || !S_ISREG(named.st_mode) ||
+  if (!kept_ || dir_->stat(name_, named) != 0 || !S_ISREG(named.st_mode) ||
       static_cast<std::uint64_t>(named.st_ino) == segment_.inode())
     return io::UniqueFd();
   if (!writers_gone_ && may_be_written(fd_.get())) return io::UniqueFd();
-  io::UniqueFd next = open_to_read(log_);
+  io::UniqueFd next = dir_->open(name_, O_RDONLY);
   if (!next && (errno == ENOENT || errno == ELOOP)) return io::UniqueFd();
   if (!next || ::fstat(next.get(), &named) != 0)
     return fail_errno(fmt::format("opening the file that has replaced log '{}'", log_.string()),
@@ -102,7 +95,7 @@ void LogFile::next_file(io::UniqueFd next) {
 }
 
 Result<bool> LogFile::open_log() {
-  io::UniqueFd fd = open_to_read(log_);
+  io::UniqueFd fd = dir_->open(name_, O_RDONLY);
   if (!fd && errno != ENOENT && errno != ELOOP)
     return fail_errno(fmt::format("opening log '{}'", log_.string()), errno);
   struct stat what{};

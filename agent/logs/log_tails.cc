@@ -1,7 +1,11 @@
 #include "agent/logs/log_tails.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "agent/logs/logs_dir.h"
 
 namespace muster::agent {
 
@@ -65,6 +69,11 @@ void LogTails::changed(std::string_view name) {
 void LogTails::poll(const Now& now) {
   polled_at_ = now.boot;
   if (!watched_) watch_dir();
+  if (is_replaced(dir_) && replaced_.first())
+    tools_.reports.trouble(fmt::format(
+        "reading the logs of job '{}' attempt {}: '{}' is no directory any more, and no link is "
+        "followed; only logs in the directory of before are read",
+        run_->key.first.str(), run_->key.second.value, dir_.string()));
   for (const auto& tail : tails_) tail->unread = tail->unread || !tail->final;
 }
 

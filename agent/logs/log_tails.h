@@ -122,7 +122,7 @@ class LogTails final : public Watcher {
   bool watched_ = false;  // changes of the directory are reported
   bool swept_ = false;
   BootTime polled_at_{};
-  OncePerCause first_step_;
+  OncePerCause first_step_, replaced_;
   // Whose steps count for a node's script: a rank of the training, or -1 for the script's own log.
   std::optional<std::int64_t> reporting_;
 };

@@ -33,6 +33,7 @@ class PlogReader {
 
   explicit PlogReader(std::filesystem::path dir) : tree_(std::move(dir)) {}
 
+  [[nodiscard]] bool exists() const { return tree_.exists(); }
   // `ended` means that the rank's process is gone: an unfinished line counts as a line.
   void read(std::span<char> buffer, const Now& now, bool ended);
   // Returns the line with the name of its file in front. If its rank is 0, nothing was found.

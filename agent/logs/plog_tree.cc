@@ -71,9 +71,11 @@ void newest_first(std::vector<PlogFile>& files) {
 
 }  // namespace
 
-// Opens each part in turn, because O_NOFOLLOW only affects the last part of a path.
+// Opens each part in turn, because O_NOFOLLOW only affects the last part of a path. The directory
+// `plog` above the tree is in the run directory, too.
 io::UniqueFd PlogTree::open_below(const std::string& path, int flags) const {
-  io::UniqueFd at(::open(dir_.c_str(), kDirectoryFlags));
+  io::UniqueFd at(::open(dir_.parent_path().c_str(), kDirectoryFlags));
+  if (at) at.reset(::openat(at.get(), dir_.filename().c_str(), kDirectoryFlags));
   for (std::size_t begin = 0; at && begin < path.size();) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
     const std::string part = path.substr(begin, end - begin);
@@ -82,6 +84,8 @@ io::UniqueFd PlogTree::open_below(const std::string& path, int flags) const {
   }
   return at;
 }
+
+bool PlogTree::exists() const { return open_below("", kDirectoryFlags).get() >= 0; }
 
 io::UniqueFd PlogTree::open(const PlogFile& file) const {
   io::UniqueFd fd =

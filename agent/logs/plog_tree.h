@@ -40,6 +40,7 @@ class PlogTree {
  public:
   explicit PlogTree(std::filesystem::path dir) : dir_(std::move(dir)) {}
 
+  [[nodiscard]] bool exists() const;
   // Returns the files plog-<pid>_<time>.log of debug/plog and run/plog, the newest first.
   [[nodiscard]] std::vector<PlogFile> logs() const;
   // Opens the file for reading. Returns no descriptor if another file now has its name.

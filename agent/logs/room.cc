@@ -33,9 +33,10 @@ Result<std::uint64_t> make_room(const std::vector<std::shared_ptr<LogFile>>& fil
 }
 
 std::optional<std::uint64_t> free_bytes(const WatchOptions& options,
-                                        const std::filesystem::path& dir) {
-  if (options.free_bytes) return options.free_bytes(dir);
-  const auto room = io::room_at(dir);
+                                        const std::filesystem::path& logs_dir) {
+  const std::filesystem::path runs = logs_dir.parent_path().parent_path();
+  if (options.free_bytes) return options.free_bytes(runs);
+  const auto room = io::room_at(runs);
   return room ? std::optional(room->bytes) : std::nullopt;
 }
 

@@ -32,9 +32,11 @@ inline constexpr std::uint64_t kKeepNewest = 64 << 10;
 Result<std::uint64_t> make_room(const std::vector<std::shared_ptr<LogFile>>& files,
                                 std::uint64_t soft_cap, std::uint64_t missing);
 
-// Free bytes of the file system of `dir`. Returns nullopt if the number is unknown.
+// Free bytes of the disk that has the logs of a run. Returns nullopt if the number is unknown.
+// It is read at the directory of all runs, which is on the same disk: a job may put a link to a
+// file system that hangs in the place of its own directory.
 std::optional<std::uint64_t> free_bytes(const WatchOptions& options,
-                                        const std::filesystem::path& dir);
+                                        const std::filesystem::path& logs_dir);
 
 // Makes room from time to time. Errors are reported, once until there is enough room again.
 class RoomKeeper {
@@ -42,8 +44,8 @@ class RoomKeeper {
   RoomKeeper(const WatchOptions& options, const WatchReports& reports, BootTime now)
       : options_(options), reports_(reports), next_(now + options.blind_scan) {}
   [[nodiscard]] bool due(BootTime now) const { return now >= next_; }
-  // `files` are all logs; `dir` has one of them, and all are on its disk. Calls `disk_is_full`
-  // before a byte of a log is given up.
+  // `files` are all logs; `dir` is the `logs` of a run, and all are on its disk. Calls
+  // `disk_is_full` before a byte of a log is given up.
   void keep(BootTime now, const std::vector<std::shared_ptr<LogFile>>& files,
             const std::filesystem::path& dir, const std::function<void()>& disk_is_full);
 

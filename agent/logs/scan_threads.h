@@ -4,6 +4,9 @@
 //   - A lane is one file system, or one kind of scan of one run while its file system is unknown.
 //     The work of a lane runs in order, one piece at a time, and a piece that hangs delays only its
 //     lane.
+//   - Lanes whose file system is unknown may all hang on the same one, for example after a restart
+//     of the agent. So of those that are mounted at one place (mount_points.h) at most
+//     kUnknownOfMount have a thread at a time. The others wait, and delay nobody else.
 //   - A lane has a thread while it has work. At most `most` lanes have one at a time
 //     (WatchOptions::scan_threads, 32). The others wait in order, and each turn runs one piece.
 //   - If all threads hang, work of other lanes waits: no checkpoint, no success file and no log of
@@ -32,8 +35,11 @@ class ScanThreads {
   struct Lane {
     LaneKind kind = LaneKind::Run;
     std::uint64_t number = 0;  // st_dev; or the number of the run
+    std::uint64_t mount = 0;   // of a run: mount_of() its path
     friend auto operator<=>(const Lane&, const Lane&) = default;
   };
+
+  static constexpr std::size_t kUnknownOfMount = 8;
 
   explicit ScanThreads(std::size_t most);
   ~ScanThreads() { close(); }
@@ -44,7 +50,7 @@ class ScanThreads {
   // Reports whether a thread runs a piece of this lane.
   [[nodiscard]] bool at_work(Lane lane) const;
   // Returns why a lane that is not at work has no thread. Empty: it is about to get one.
-  [[nodiscard]] std::string why_waiting() const;
+  [[nodiscard]] std::string why_waiting(Lane lane) const;
   // Tries again to start threads that the system refused.
   void kick();
   // Drops work that has not begun, and all later work.

@@ -20,7 +20,7 @@ void Scan::send(ScanThreads::Work work) {
 void Scan::returned(std::uint64_t device) {
   if (hangs()) {  // it answers: the next hang is reported again
     scans_.answered(lane());
-    if (device != 0) scans_.answered({ScanThreads::LaneKind::Device, device});
+    if (device != 0) scans_.answered(of_device(device));
   }
   flight_.ended();
   device_ = device;
@@ -29,7 +29,7 @@ void Scan::returned(std::uint64_t device) {
 void Scan::check(BootTime now, std::string_view doing, const std::string& path, const RunKey& run) {
   if (now < next_check()) return;
   const bool begun = scans_.threads_.at_work(lane());
-  const std::string why = begun ? std::string() : scans_.threads_.why_waiting();
+  const std::string why = begun ? std::string() : scans_.threads_.why_waiting(lane());
   if (!begun && why.empty()) {
     since_ = now;
     return;

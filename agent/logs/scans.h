@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "agent/logs/log_source.h"
+#include "agent/logs/mount_points.h"
 #include "agent/logs/scan_threads.h"
 #include "agent/logs/watch_reports.h"
 #include "common/base/once_per_cause.h"
@@ -48,7 +49,9 @@ class Scans {
 
 class Scan {
  public:
-  explicit Scan(Scans& scans) : scans_(scans), number_(++scans.last_number_) {}
+  // `path`: where it will work.
+  Scan(Scans& scans, const std::string& path)
+      : scans_(scans), number_(++scans.last_number_), mount_(mount_of(path)) {}
   ~Scan() { scans_.hung_.erase(own_lane()); }
   Scan(const Scan&) = delete;
   Scan& operator=(const Scan&) = delete;
@@ -67,7 +70,7 @@ class Scan {
   // The lane of the work that is under way, or of the next one. Work passes it to
   // Scans::answered() if it finds its watcher gone.
   [[nodiscard]] ScanThreads::Lane lane() const {
-    return device_ != 0 ? ScanThreads::Lane{ScanThreads::LaneKind::Device, device_} : own_lane();
+    return device_ != 0 ? of_device(device_) : own_lane();
   }
   // Runs work, after what is under way, whose end nobody waits for: it closes files.
   void send_last(ScanThreads::Work work) { scans_.threads_.run(lane(), std::move(work)); }
@@ -82,11 +85,17 @@ class Scan {
   }
 
  private:
+  static ScanThreads::Lane of_device(std::uint64_t device) {
+    return {.kind = ScanThreads::LaneKind::Device, .number = device};
+  }
   // While its file system is unknown, a scan has a lane of its own.
-  [[nodiscard]] ScanThreads::Lane own_lane() const { return {ScanThreads::LaneKind::Run, number_}; }
+  [[nodiscard]] ScanThreads::Lane own_lane() const {
+    return {.kind = ScanThreads::LaneKind::Run, .number = number_, .mount = mount_};
+  }
 
   Scans& scans_;
   const std::uint64_t number_;  // of no other scan
+  const std::uint64_t mount_;   // mount_points.h
   SingleFlight flight_;
   BootTime since_{};  // when the work was sent, or its last delay without a cause
   OncePerCause hang_;

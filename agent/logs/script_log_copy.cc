@@ -69,19 +69,25 @@ io::UniqueFd open_below(io::UniqueFd at, std::string_view rest) {
 
 }  // namespace
 
-ScriptLogCopy::ScriptLogCopy(ScriptLog log, const std::filesystem::path& run_dir, Open open)
-    : log_(std::move(log)), run_(run_dir), open_(std::move(open)) {}
+ScriptLogCopy::ScriptLogCopy(ScriptLog log, const std::filesystem::path& run_dir, Open open,
+                             std::shared_ptr<LogsDir> logs)
+    : log_(std::move(log)),
+      run_(run_dir),
+      open_(std::move(open)),
+      logs_(logs ? std::move(logs) : std::make_shared<LogsDir>(run_.logs())) {}
 
 Result<void> ScriptLogCopy::open_copy() {
   if (!source_) {
-    auto source = CursorFile::load(run_.node_log_source(log_.name));
+    auto source = CursorFile::load(run_.node_log_source(log_.name), logs_);
     if (!source) return fail(std::move(source.error()));
     source_ = std::move(*source);
   }
   if (copy_) return {};
   const std::string path = run_.node_log(log_.name).string();
+  const auto at = logs_->path_of(run_.node_log(log_.name).filename().string());
+  if (!at) return fail(Error(at.error()));
   io::UniqueFd copy(
-      ::open(path.c_str(),
+      ::open(at->c_str(),
              O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600));
   struct stat info{};
   if (!copy || ::fstat(copy.get(), &info) != 0)

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "agent/logs/cursor_file.h"
+#include "agent/logs/logs_dir.h"
 #include "common/base/error.h"
 #include "common/io/unique_fd.h"
 #include "common/process/identity.h"
@@ -59,8 +60,10 @@ class ScriptLogCopy {
   static constexpr std::uint64_t kRoundBytes = 8 << 20;
   using Open = std::function<int(const char* path, int flags)>;
 
-  // `open` replaces open(2) in tests.
-  ScriptLogCopy(ScriptLog log, const std::filesystem::path& run_dir, Open open);
+  // `open` replaces open(2) in tests. `logs` is the run's directory of logs. Null: it is opened for
+  // this copy alone.
+  ScriptLogCopy(ScriptLog log, const std::filesystem::path& run_dir, Open open,
+                std::shared_ptr<LogsDir> logs = {});
 
   struct Round {
     bool moved = false;        // the copy has changed
@@ -86,6 +89,7 @@ class ScriptLogCopy {
   const ScriptLog log_;
   const rundir::RunLayout run_;
   const Open open_;
+  const std::shared_ptr<LogsDir> logs_;
   // Its segment: which file, and the offset at which the copy begins. Its parsed: the copy is
   // complete.
   std::optional<CursorFile> source_;

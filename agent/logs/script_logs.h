@@ -45,7 +45,7 @@ class ScriptLogs final : public Watcher, public std::enable_shared_from_this<Scr
  private:
   struct Source {
     Source(Scans& scans, LogTail& log, std::shared_ptr<ScriptLogCopy> copies)
-        : tail(log), copy(std::move(copies)), scan(scans) {}
+        : tail(log), copy(std::move(copies)), scan(scans, copy->path()) {}
     ~Source();
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;

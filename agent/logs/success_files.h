@@ -37,7 +37,7 @@ class SuccessFiles final : public Watcher, public std::enable_shared_from_this<S
         run_(run.key),
         endings_(endings),
         paths_(std::move(paths)),
-        scan_(tools.scans) {
+        scan_(tools.scans, paths_.any()) {
     scan_.set_due();  // no rank waits for it yet; it finds out the file system
   }
 

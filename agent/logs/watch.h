@@ -68,8 +68,8 @@ struct WatchOptions {
   // descriptors allows.
   std::size_t open_logs = 0;
 
-  // Scans that may wait for file systems at the same time. This many file systems (or runs whose
-  // file system is not known yet) may hang before others must wait.
+  // Scans that may wait for file systems at the same time. This many file systems may hang before
+  // others must wait; runs whose file system is not known yet wait earlier (scan_threads.h).
   std::size_t scan_threads = 32;
   // A scan that takes longer is reported as trouble, once for each file system.
   Duration hang_after = std::chrono::seconds(2);

@@ -73,20 +73,22 @@ const RunSeen* Host::seen(const RunKey& run) const {
   return entry == nullptr ? nullptr : &entry->seen;
 }
 
-const v1::NodeLaunch* Host::order(const RunKey& run) const {
+std::vector<v1::Fact> Host::facts(const RunKey& run) const {
   impl_->loop.assert_on();
   const Entry* entry = impl_->find(run);
-  return entry == nullptr || !entry->view.order_known() ? nullptr : &entry->view.order();
+  if (entry == nullptr) return {};
+  std::vector<v1::Fact> facts = facts_of(run, entry->seen);
+  for (v1::Fact& fact : facts) {
+    if (!fact.has_exited()) continue;
+    const std::uint32_t rank = fact.exited().rank();
+    fact.mutable_exited()->set_success_unknown(
+        entry->reporting.success_unknown(rank, entry->view.marked_end(rank)));
+  }
+  return facts;
 }
 
 fs::path Host::directory(const RunKey& run) const {
   return impl_->options.layout.run(run.first, run.second);
-}
-
-bool Host::rank_end_known(const RunKey& run, std::uint32_t rank) const {
-  impl_->loop.assert_on();
-  const Entry* entry = impl_->find(run);
-  return entry != nullptr && entry->view.marked_end(rank);
 }
 
 void Host::perform(const Action& action) {

@@ -32,6 +32,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "agent/core/reconcile.h"
 #include "agent/logs/watch.h"
@@ -94,15 +95,13 @@ class Host {
 
   [[nodiscard]] const std::map<RunKey, RunSeen>& seen() const;
   [[nodiscard]] const RunSeen* seen(const RunKey& run) const;
-  // The order in the launch record, without ranks, environments and files. A run that has lost its
-  // record, but whose ranks are known, has an order that says only how its logs are read. Null:
-  // nothing can be read.
-  [[nodiscard]] const v1::NodeLaunch* order(const RunKey& run) const;
+  // facts_of() the run. A good exit whose success the watch has not answered says that it is
+  // unknown; while the answer may still come, that exit is not reportable().
+  [[nodiscard]] std::vector<v1::Fact> facts(const RunKey& run) const;
   [[nodiscard]] std::filesystem::path directory(const RunKey& run) const;
   // How far the run's start has come. It changes without a callback; `changed` is called when a
   // step begins that takes long.
   [[nodiscard]] StartNews start_news(const RunKey& run) const;
-  [[nodiscard]] bool rank_end_known(const RunKey& run, std::uint32_t rank) const;
 
   // Idempotent: an action that is in progress or done is not begun again.
   void perform(const Action& action);

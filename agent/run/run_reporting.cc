@@ -138,6 +138,11 @@ bool RunReporting::ready(std::uint32_t rank, bool known, BootTime now) const {
   return wait == exits_.end() || known || wait->second.until() <= now;
 }
 
+bool RunReporting::success_unknown(std::uint32_t rank, bool known) const {
+  const auto wait = exits_.find(rank);
+  return wait != exits_.end() && !known && wait->second.of_success();
+}
+
 std::optional<BootTime> RunReporting::next(const RunView& view, BootTime now) const {
   std::optional<BootTime> next;
   const auto consider = [&](BootTime until) {

@@ -1,11 +1,11 @@
 // RunReporting lets the watch (agent/logs/watch.h) follow one run, and says how long a fact of the
-// run waits for what the watch finds. The run's Host::Entry owns it. Its methods run on the agent's
-// loop.
+// run waits for what the watch finds. The run's Host::Entry owns it. Plain value; the agent's loop
+// guards it with the entries (Host::Impl::entries).
 //
 // - An exit waits at most 1 s for its evidence or last step. It waits only milliseconds if machine
 //   and file system work normally. Later evidence does not change a fact that was sent.
 // - A good exit whose success is looked for decides the job. It waits until 10 s pass in which
-//   nothing of the run's logs is read.
+//   nothing of the run's logs is read. Then it is reported, and its success is unknown.
 // - A sweep waits at most 15 s for the last scan of the run's checkpoints.
 #pragma once
 
@@ -40,6 +40,9 @@ class RunReporting {
 
   // False: the fact waits. `known`: the evidence of this rank is in the mark file.
   [[nodiscard]] bool ready(std::uint32_t rank, bool known, BootTime now) const;
+  // True: the success of this exit is looked for, and the watch has not answered. If the exit is
+  // ready nevertheless, its fact says that the success is unknown.
+  [[nodiscard]] bool success_unknown(std::uint32_t rank, bool known) const;
   [[nodiscard]] bool scanned(BootTime now) const { return scan_until_ <= now; }
   // The next time at which a wait may be over, as of the last update(): update it again then.
   [[nodiscard]] std::optional<BootTime> due() const { return due_; }

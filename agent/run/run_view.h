@@ -29,6 +29,8 @@ class RunView {
   [[nodiscard]] const BootId& own_boot() const { return own_boot_; }
   // Without ranks and environments. Null while there is none.
   [[nodiscard]] const rundir::v1::Launch* launch() const { return launch_ ? &*launch_ : nullptr; }
+  // The order in the launch record, without ranks, environments and files. A run that has lost its
+  // record, but whose ranks are known, has an order that says only how its logs are read.
   [[nodiscard]] const v1::NodeLaunch& order() const { return order_; }
   // True if order() says how its logs are read: the launch record exists, or the rest of the run
   // shows its ranks.

@@ -18,22 +18,32 @@ namespace {
 
 std::int64_t whole_seconds(Duration time) { return time / std::chrono::seconds(1); }
 
-Refusal late(const StartProgress::Now& at, BootTime now) {
+// `before` has used up a part of the step's bound.
+Refusal late(const StartProgress::Now& at, Duration before, BootTime now) {
   const StartStepRow& row = row_of(*at.step);
+  const std::string more = whole_seconds(before) == 0
+                               ? std::string()
+                               : fmt::format(", and {} s before that step", whole_seconds(before));
   return {
       .why = v1::START_FAILURE_NODE,
-      .text = fmt::format("preparing the start: step '{}' is not done after {} s of {}; is that "
+      .text = fmt::format("preparing the start: step '{}' is not done after {} s of {}{}; is that "
                           "file system there?",
-                          row.word, whole_seconds(now - at.since), at.sentence),
+                          row.word, whole_seconds(now - at.since), at.sentence, more),
       .step = std::string(row.word)};
 }
 
-Refusal without_thread(const std::system_error& error) {
+// Of a start that has begun no step: it fails at its first one.
+Refusal before_steps(std::string text) {
   return {.why = v1::START_FAILURE_NODE,
-          .text = fmt::format("preparing the start: no thread is to be had: {}; raise the limit of "
-                              "processes of the agent's user (ulimit -u), or pids.max of its "
-                              "control group",
-                              error.code().message())};
+          .text = "preparing the start: " + std::move(text),
+          .step = std::string(kStartSteps.front().word)};
+}
+
+Refusal without_thread(const std::system_error& error) {
+  return before_steps(
+      fmt::format("no thread is to be had: {}; raise the limit of processes of the agent's user "
+                  "(ulimit -u), or pids.max of its control group",
+                  error.code().message()));
 }
 
 }  // namespace
@@ -41,10 +51,12 @@ Refusal without_thread(const std::system_error& error) {
 StepResult run_steps(StartWork& work, StepPlace place, const StepHooks& hooks) {
   work.context.layout = &work.layout;
   const auto wanted = [&] { return !hooks.wanted || hooks.wanted(); };
+  Duration quick{};  // spent on quick steps
   for (const StartStepRow& row : kStartSteps) {
     if (row.place != place || !row.in_order(work.order)) continue;
     if (!wanted()) return {};
-    work.progress->begin(row.step, row.sentence(work.order));
+    const BootTime began = system_clock().now().boot;
+    work.progress->begin(row.step, row.sentence(work.order), quick);
     if (hooks.begun) hooks.begun(row.step);
     if (hooks.before) hooks.before(work.context.run, row.step);
     if (!wanted()) return {};
@@ -53,6 +65,7 @@ StepResult run_steps(StartWork& work, StepPlace place, const StepHooks& hooks) {
       return done;
     }
     if (hooks.after) hooks.after(work.context.run, row.step);
+    if (!row.takes_long) quick += system_clock().now().boot - began;
   }
   return {};
 }
@@ -79,29 +92,43 @@ struct StartRunner::Start {
 
   StartWork work;
   Calls calls;
+  const BootTime given = system_clock().now().boot;
   BootTime since{};                     // its thread began
   std::atomic<bool> abandoned = false;  // written on the loop
 };
 
 StartRunner::StartRunner(async::Loop& loop, Options options)
-    : home_(std::make_shared<Home>(loop, std::move(options))), timer_(loop, "bounds of starts") {}
+    : loop_(loop),
+      home_(std::make_shared<Home>(loop, std::move(options))),
+      timer_(loop, "bounds of starts") {}
 
 void StartRunner::run(StartWork work, Calls calls) {
+  loop_.assert_on();
   if (home_->closed()) return;
   waiting_.push_back(std::make_shared<Start>(std::move(work), std::move(calls)));
   go_on();
 }
 
 void StartRunner::abandon(const StartProgress& progress) {
+  loop_.assert_on();
   const auto is_it = [&](const auto& start) { return start->work.progress.get() == &progress; };
   std::erase_if(waiting_, is_it);
-  if (const auto at = std::ranges::find_if(at_work_, is_it); at != at_work_.end())
-    (*at)->abandoned = true;
+  if (const auto at = std::ranges::find_if(at_work_, is_it); at != at_work_.end()) {
+    leave(at);
+    go_on();
+  }
+}
+
+void StartRunner::leave(Starts::iterator start) {
+  loop_.assert_on();
+  (*start)->abandoned = true;
+  abandoned_.splice(abandoned_.end(), at_work_, start);
 }
 
 // A posted task must not touch this object when it is closed: it may be destroyed. If it is closed,
 // that happened on this loop.
 void StartRunner::begin(const std::shared_ptr<Start>& start) {
+  loop_.assert_on();
   start->since = system_clock().now().boot;
   at_work_.push_back(start);
   try {
@@ -137,8 +164,10 @@ void StartRunner::step_begun(const std::shared_ptr<Start>& start, StartStep step
 }
 
 void StartRunner::thread_ended(const std::shared_ptr<Start>& start, StepResult result) {
+  loop_.assert_on();
   const std::shared_ptr<Home> home = home_;
   at_work_.remove(start);
+  abandoned_.remove(start);
   if (!start->abandoned) {
     if (result)
       result = run_steps(start->work, StepPlace::Loop,
@@ -148,6 +177,13 @@ void StartRunner::thread_ended(const std::shared_ptr<Start>& start, StepResult r
     if (start->calls.ended) start->calls.ended(std::move(result));
   }
   if (!home->closed()) go_on();
+}
+
+// What is used up of the step's bound: quick steps have one bound together. The wait for a thread
+// counts, too, because the controller's own limit counts from the order.
+Duration StartRunner::used_before(const Start& start, const StartProgress::Now& at) {
+  return row_of(*at.step).takes_long ? Duration::zero()
+                                     : start.since - start.given + at.quick_before;
 }
 
 Duration StartRunner::bound_of(StartStep step, const v1::NodeLaunch& order) const {
@@ -161,28 +197,34 @@ void StartRunner::answer(const std::shared_ptr<Start>& start, Refusal refusal) c
   });
 }
 
-// Gives free threads to the waiting starts, and refuses what hangs. If the newest thread is also
+// Refuses what hangs, and gives free threads to the waiting starts. If the newest thread is also
 // blocked, the waiting starts are refused.
 void StartRunner::go_on() {
-  while (!waiting_.empty() && at_work_.size() < home_->options.most) {
-    const std::shared_ptr<Start> start = std::move(waiting_.front());
-    waiting_.pop_front();
-    begin(start);
-  }
+  loop_.assert_on();
   timer_.cancel();
   const BootTime now = system_clock().now().boot;
   BootTime next = BootTime::max();
-  for (const std::shared_ptr<Start>& start : at_work_) {
-    if (start->abandoned) continue;
-    const StartProgress::Now at = start->work.progress->now();
+  for (auto place = at_work_.begin(); place != at_work_.end();) {
+    const auto start = place++;
+    const StartProgress::Now at = (*start)->work.progress->now();
     if (!at.step) continue;  // it has only just begun
-    const BootTime until = at.since + bound_of(*at.step, start->work.order);
+    const Duration before = used_before(**start, at);
+    const BootTime until = at.since + bound_of(*at.step, (*start)->work.order) - before;
     if (now < until) {
       next = std::min(next, until);
       continue;
     }
-    start->abandoned = true;
-    answer(start, late(at, now));
+    answer(*start, late(at, before, now));
+    leave(start);
+  }
+  while (!waiting_.empty() && at_work_.size() < home_->options.most) {
+    const std::shared_ptr<Start> start = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (auto refusal = still_hangs(*start, now)) {
+      answer(start, *std::move(refusal));
+    } else {
+      begin(start);
+    }
   }
   if (!waiting_.empty()) {
     const BootTime until = at_work_.back()->since + home_->options.patience;
@@ -197,15 +239,34 @@ void StartRunner::go_on() {
   if (next != BootTime::max()) timer_.arm(next - now, [this] { go_on(); });
 }
 
+std::optional<Refusal> StartRunner::still_hangs(const Start& start, BootTime now) const {
+  loop_.assert_on();
+  const auto of_job = [&](const std::shared_ptr<Start>& one) {
+    return one->work.context.run.first == start.work.context.run.first;
+  };
+  const auto of_it = static_cast<std::size_t>(std::ranges::count_if(abandoned_, of_job));
+  const bool job_is_full = of_it >= home_->options.most_abandoned_of_job;
+  if (!job_is_full && abandoned_.size() < home_->options.most_abandoned) return std::nullopt;
+  const Start& first =
+      job_is_full ? **std::ranges::find_if(abandoned_, of_job) : *abandoned_.front();
+  const StartProgress::Now at = first.work.progress->now();
+  return before_steps(fmt::format(
+      "{} earlier starts{} still hang on this node, one for {} s in step '{}', {}; is that file "
+      "system there? They end with it, or with a restart of the agent",
+      job_is_full ? of_it : abandoned_.size(), job_is_full ? " of this job" : "",
+      whole_seconds(now - first.since), row_of(at.step.value_or(kStartSteps.front().step)).word,
+      at.sentence));
+}
+
 Refusal StartRunner::blocked(BootTime now) const {
+  loop_.assert_on();
   const Start& longest = *at_work_.front();
-  return {
-      .why = v1::START_FAILURE_NODE,
-      .text = fmt::format("preparing the start: all {} threads for starts are blocked on this "
-                          "node, the longest for {} s in {}; is that file system there? They come "
-                          "back with it, or with a restart of the agent",
-                          home_->options.most, whole_seconds(now - longest.since),
-                          longest.work.progress->now().sentence)};
+  return before_steps(
+      fmt::format("all {} threads for starts are blocked on this node, the longest for {} s in {}; "
+                  "is that file system there? They come back with it, or with a restart of the "
+                  "agent",
+                  home_->options.most, whole_seconds(now - longest.since),
+                  longest.work.progress->now().sentence));
 }
 
 void StartRunner::close() {
@@ -214,9 +275,11 @@ void StartRunner::close() {
     if (home_->loop == nullptr) return;
     home_->loop = nullptr;
   }
+  loop_.assert_on();
   timer_.cancel();
   waiting_.clear();
   for (const std::shared_ptr<Start>& start : std::exchange(at_work_, {})) start->abandoned = true;
+  abandoned_.clear();
 }
 
 }  // namespace muster::agent

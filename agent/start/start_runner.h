@@ -8,11 +8,16 @@
 //
 // Two things end a start that hangs. Both are the node's fault, and say what hangs:
 //
-// - A step at work for longer than its bound is refused. Its thread is abandoned: it begins no
-//   further step, and its result is dropped. It counts among the `most` until it returns, and
-//   nobody waits for it.
+// - A step at work for longer than its bound is refused. Quick steps have one bound together, and
+//   the wait for a thread counts, so that the node reports before the controller gives up.
 // - If every thread has worked on one start for `patience`, the waiting starts are refused. So is a
 //   start that gets no thread at all.
+//
+// The thread of a start that was refused or cancelled is abandoned: it begins no further step, its
+// result is dropped, and nobody waits for it. It makes room for another start at once. But until it
+// returns it counts among the abandoned threads of its job, and of all. A job that has
+// `most_abandoned_of_job` of them gets no further start, while other jobs start. If there are
+// `most_abandoned` in all, no job does. So a dead disk costs a bounded number of threads.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +25,11 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 
 #include "agent/start/start_work.h"
 #include "common/async/loop.h"
+#include "common/base/mutex.h"
 #include "common/base/time.h"
 
 namespace muster::agent {
@@ -43,6 +50,8 @@ class StartRunner {
  public:
   struct Options {
     std::size_t most = 64;
+    std::size_t most_abandoned_of_job = 4;
+    std::size_t most_abandoned = 256;
     Duration patience = std::chrono::seconds(10);
     // Tests make steps hang, or kill the process, and shorten the bounds.
     StepHook before_step{}, after_step{};
@@ -68,17 +77,25 @@ class StartRunner {
  private:
   struct Home;
   struct Start;
+  using Starts = std::list<std::shared_ptr<Start>>;
   void begin(const std::shared_ptr<Start>& start);
   void step_begun(const std::shared_ptr<Start>& start, StartStep step);
   void thread_ended(const std::shared_ptr<Start>& start, StepResult result);
+  // Abandons a start at work.
+  void leave(Starts::iterator start);
   void go_on();
+  [[nodiscard]] static Duration used_before(const Start& start, const StartProgress::Now& at);
   [[nodiscard]] Duration bound_of(StartStep step, const v1::NodeLaunch& order) const;
   void answer(const std::shared_ptr<Start>& start, Refusal refusal) const;
+  // Set: too many earlier starts hang.
+  [[nodiscard]] std::optional<Refusal> still_hangs(const Start& start, BootTime now) const;
   [[nodiscard]] Refusal blocked(BootTime now) const;
 
+  async::Loop& loop_;
   const std::shared_ptr<Home> home_;
-  std::list<std::shared_ptr<Start>> at_work_;  // the oldest first
-  std::deque<std::shared_ptr<Start>> waiting_;
+  // the oldest first
+  Starts at_work_ MUSTER_GUARDED_BY(loop_), abandoned_ MUSTER_GUARDED_BY(loop_);
+  std::deque<std::shared_ptr<Start>> waiting_ MUSTER_GUARDED_BY(loop_);
   async::Timer timer_;
 };
 

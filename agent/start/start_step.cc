@@ -16,9 +16,9 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// The controller gives up a start after 60 s (Limits::start_timeout), so that the node usually
-// reports first what hangs. It waits longer for an order that also takes long elsewhere, and then a
-// slow file system may take longer, too.
+// Of all quick steps together. The controller gives up a start after 60 s (Limits::start_timeout),
+// so that the node reports first what hangs. It waits longer for an order that also takes long
+// elsewhere, and then a slow file system may take longer, too.
 Duration quick(const Order& order) {
   const bool sets_up =
       order.has_container() || order.has_code() || order.has_setup() || order.fetches_size() > 0;

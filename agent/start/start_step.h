@@ -38,8 +38,9 @@ struct StartStepRow {
   StepPlace place;
   // It may take minutes: from its beginning until the start ends, the run counts as being set up.
   bool takes_long;
-  // The start is refused if the step, or a part of it (StartProgress), takes longer. Null on the
-  // loop: if the state directory's disk hangs there, the whole agent waits for it.
+  // The start is refused if the step, or a part of it (StartProgress), takes longer. Steps that do
+  // not take long are quick: each has what those before it have left of their common bound. Null on
+  // the loop: if the state directory's disk hangs there, the whole agent waits for it.
   Duration (*bound)(const v1::NodeLaunch& order);
   bool (*in_order)(const v1::NodeLaunch& order);
   std::string (*sentence)(const v1::NodeLaunch& order);  // "writing the files of job 'x' attempt 1"

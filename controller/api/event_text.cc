@@ -93,6 +93,7 @@ struct Sayer {
   EventText operator()(const core::RankExited& e) const {
     std::string text = core::exit_text(e);
     if (e.stop_requested && !e.killed_unasked) text += ", after a stop was asked for";
+    if (e.success_unknown) text += ", and whether it had success could not be read";
     return {"rank-exited", with_reason(std::move(text), e.evidence), e.rank};
   }
   EventText operator()(const core::AuxiliaryExited& e) const {

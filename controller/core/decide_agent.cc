@@ -165,6 +165,7 @@ class FactDecider {
     if (!here || part_.exits.contains(event.rank)) return nothing();
     event.evidence = cut(event.evidence, kEvidenceBytes);
     event.killed_unasked = event.stop_requested && event.killed_unasked;
+    event.success_unknown = event.success_unknown && !event.success_seen && ended_well(event);
     if (event.step && *event.step < 0) event.step.reset();
     if (event.total && *event.total <= 0) event.total.reset();
     if (job_.spec.launch().per() != v1::LAUNCH_PER_NODE) event.training_rank.reset();

@@ -15,6 +15,7 @@
 #include "controller/core/recovery/next_attempt.h"
 #include "controller/core/recovery/notes.h"
 #include "controller/core/recovery/start_failures.h"
+#include "controller/core/recovery/unknown_success.h"
 #include "controller/core/recovery/verdict.h"
 
 namespace muster::core {
@@ -83,8 +84,8 @@ bool success_seen(const AttemptRecord& attempt) {
   });
 }
 
-// Empty: the success condition of the spec is met.
-std::string success_missing(const JobRecord& job, const AttemptRecord& attempt) {
+// Empty: the success condition of the spec is met, as far as the agents' answers say.
+std::string not_met(const JobRecord& job, const AttemptRecord& attempt) {
   const v1::JobSpec& spec = job.spec;
   switch (spec.success().means_case()) {
     case v1::SuccessSpec::kRegex:
@@ -104,6 +105,16 @@ std::string success_missing(const JobRecord& job, const AttemptRecord& attempt) 
     case v1::SuccessSpec::MEANS_NOT_SET: break;
   }
   return {};
+}
+
+// The cause that breaks the attempt. Empty: the success condition of the spec is met.
+std::string success_missing(const JobRecord& job, const AttemptRecord& attempt) {
+  std::string missing = not_met(job, attempt);
+  const bool each_rank = job.spec.success().means_case() == v1::SuccessSpec::kRankFile;
+  if (missing.empty() && !each_rank) return {};
+  if (const RankExited* exit = unknown_success(job, attempt))
+    return unknown_success_text(job, *exit);
+  return missing;
 }
 
 }  // namespace

@@ -80,11 +80,11 @@ void dump_part(std::string& out, const NodePart& part) {
   for (const auto& [rank, exit] : part.exits) {
     out += fmt::format(
         "      exit {} code={} signal={} stop={} oom={} lost={} success={} step={}/{} "
-        "evidence='{}' ({}) at {} killed_unasked={} training_rank={}\n",
+        "evidence='{}' ({}) at {} killed_unasked={} training_rank={} success_unknown={}\n",
         rank.value, exit.code, exit.signal, exit.stop_requested, exit.oom, exit.lost,
         exit.success_seen, exit.step.value_or(-1), exit.total.value_or(-1), exit.evidence,
         to_string(exit.evidence_kind), times_text(exit), exit.killed_unasked,
-        exit.training_rank ? std::to_string(*exit.training_rank) : "-");
+        exit.training_rank ? std::to_string(*exit.training_rank) : "-", exit.success_unknown);
   }
   for (const auto& [name, exit] : part.auxiliaries) {
     out += fmt::format("      auxiliary process {} code={} signal={} evidence='{}' at {}\n", name,

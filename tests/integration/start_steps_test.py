@@ -175,15 +175,18 @@ class Hangs(Starts):
         self.count += 1
         other, gate = self.waiting(f"other-{self.count}", grace="5s")
         self.cluster.wait_event(lambda event: event["type"] == "node-started", other)
-        lease = os.path.join(self.cluster.agent_dir("n0"), "runs", f"{other}.1", "lease")
+        self.lease_goes_on(other)
+        gate.open()
+        self.cluster.wait(other)
+
+    def lease_goes_on(self, job):
+        lease = os.path.join(self.cluster.agent_dir("n0"), "runs", f"{job}.1", "lease")
         began = disk_test.Full.lease_end(lease)
         wait_until(
             lambda: disk_test.Full.lease_end(lease) > began + 2,
             self.agent.pid_fd,
-            what="the lease of the other job to be renewed",
+            what="the lease to be renewed",
         )
-        gate.open()
-        self.cluster.wait(other)
 
     def check(self, step, spec_of, *operations, path=""):
         """A job that is cancelled while its start hangs, and one that goes on. `spec_of`: the spec
@@ -265,6 +268,44 @@ class Hangs(Starts):
             "runtime": {"env": {"PATH": f"{self.disk.path}/bin:/usr/bin:/bin"}},
         }
         self.check("record", lambda name: self.small(name, more))
+
+
+    def test_success_file(self):
+        """No step, but the same disk: whether the file is there is unknown, and so the node's
+        fault."""
+        os.makedirs(os.path.join(self.disk.files, "done"))
+        gate = self.cluster.gate("gate")
+        self.addCleanup(gate.close)
+        run = ["sh", "-c", f"test $MUSTER_ATTEMPT -gt 1 || read line < {gate.path}"]
+        more = {"launch": {"run": run}, "success": {"file": os.path.join(self.disk.path, "done")}}
+        job = self.cluster.submit(self.small("unknown", more))
+        self.cluster.wait_event(lambda event: event["type"] == "node-started", job)
+        self.disk.hang(path="^done$")
+        gate.open()
+        broke = self.cluster.wait_event(lambda event: event["type"] == "attempt-broke", job)
+        self.assertIn("could not find out within 10 s whether success.file", broke["text"])
+        self.disk.answer()
+        self.cluster.wait(job)
+        first = self.cluster.show(job)["attempts"][0]
+        self.assertEqual(first["verdict"]["class"], "node")
+        self.nothing_is_left()
+
+    def test_killed_agent(self):
+        """The thread that hangs outlives the agent, and has its lock. The next agent takes over."""
+        running, gate = self.waiting("running", grace="10s")
+        self.cluster.wait_event(lambda event: event["type"] == "node-started", running)
+        hanging = self.hanging("directories", self.with_outputs("hanging"), "MKDIR")
+        killed = self.agent
+        killed.send_signal(signal.SIGKILL)
+        self.agent = self.cluster.agent("n0", devices=2, wait=False)
+        self.lease_goes_on(running)
+        self.assertTrue(killed.alive())
+        gate.open()
+        self.cluster.wait(running)
+        self.disk.answer()
+        self.assertEqual(killed.ended()[0], -signal.SIGKILL)
+        self.cluster.wait(hanging)
+        self.nothing_is_left()
 
 
 class Killed(Starts):

@@ -361,6 +361,7 @@ void exited(World& world, const Command& command) {
   exit.set_oom(command.has_word("oom"));
   exit.set_lost(command.has_word("lost"));
   exit.set_success_seen(command.has_word("success"));
+  exit.set_success_unknown(command.has_word("unknown"));
   if (command.has("step")) exit.set_step(std::stol(command.option("step")));
   if (command.has("total")) exit.set_total(std::stol(command.option("total")));
   exit.set_evidence(command.option("evidence"));

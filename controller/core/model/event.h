@@ -176,6 +176,8 @@ struct RankExited {
   bool oom = false;
   bool lost = false;  // nobody saw the status
   bool success_seen = false;
+  // It ended well, and its agent could not find out whether success_seen is true.
+  bool success_unknown = false;
   std::string evidence;
   WallTime node_time;
   EvidenceKind evidence_kind{};

@@ -120,6 +120,7 @@ void take(const v1::RankExited& from, RankExited& to, std::string& unknown) {
   if (from.has_total()) to.total = from.total();
   if (from.has_training_rank()) to.training_rank = from.training_rank();
   to.killed_unasked = from.killed_unasked();
+  to.success_unknown = from.success_unknown();
 }
 void take(const v1::NodeSwept& from, NodeSwept& to, std::string& unknown) {
   to.why = from_message(from.why(), unknown);
@@ -178,6 +179,7 @@ void put(v1::Fact& fact, const RankExited& from) {
   if (from.total) to.set_total(*from.total);
   if (from.training_rank) to.set_training_rank(*from.training_rank);
   to.set_killed_unasked(from.killed_unasked);
+  to.set_success_unknown(from.success_unknown);
 }
 void put(v1::Fact& fact, const NodeSwept& from) {
   v1::NodeSwept& to = *fact.mutable_swept();

@@ -8,7 +8,7 @@ std::string rank_file_missing(const JobRecord& job, const AttemptRecord& attempt
   constexpr std::string_view kRank = "${rank}", kSaveDir = "${save.dir}/";
   for (const NodePart& part : attempt.parts) {
     for (const auto& [rank, exit] : part.exits) {
-      if (exit.success_seen) continue;
+      if (exit.success_seen || exit.success_unknown) continue;
       std::string file = job.spec.success().rank_file();
       for (std::size_t at = file.find(kRank); at != std::string::npos; at = file.find(kRank))
         file.replace(at, kRank.size(), std::to_string(rank.value));

@@ -8,8 +8,8 @@
 
 namespace muster::core {
 
-// Empty: all did. Otherwise the cause that breaks the attempt: the first rank that did not, and its
-// file.
+// The cause that breaks the attempt: the first rank that did not, and its file. Empty: no rank is
+// known that did not; recovery/unknown_success.h has those of which nothing is known.
 std::string rank_file_missing(const JobRecord& job, const AttemptRecord& attempt);
 
 }  // namespace muster::core

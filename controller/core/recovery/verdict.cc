@@ -14,6 +14,7 @@
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/fence.h"
 #include "controller/core/recovery/start_failures.h"
+#include "controller/core/recovery/unknown_success.h"
 
 namespace muster::core {
 namespace {
@@ -340,6 +341,11 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
     return of_consequence(*ends);
   }
   if (attempt.ranks_well == attempt.world_size()) {
+    if (const RankExited* exit = unknown_success(job, attempt)) {
+      Verdict verdict = of_end(End(*exit), FailureClass::Node, "success unknown");
+      verdict.reason = attempt.broke_cause;
+      return verdict;
+    }
     return {.cls = FailureClass::UserError,
             .reason = attempt.broke_cause,
             .signature = "success|" + squash_digits(attempt.broke_cause)};

@@ -18,6 +18,9 @@
 //   7  the first one of those whose line is about the end of another process. It is not the
 //      program's error: two faults of a network look the same, so coming twice never ends a job
 //
+// If every rank ended with status 0, success is missing. It is the program's error, unless an agent
+// could not find out whether it is there: then it is that node's (unknown_success.h).
+//
 // Other exits after muster asked that node to stop are never causes.
 //
 // On one node, the first end is the first by the node's clock. For several nodes the controller's

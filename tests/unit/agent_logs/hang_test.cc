@@ -267,6 +267,23 @@ TEST_F(WatchHang, when_every_thread_hangs_only_scans_wait) {
   EXPECT_EQ(reports(third.key).last_scans, 1);
 }
 
+// Regression: after a restart of the agent, 33 runs on one dead file system had all 32 threads, and
+// no checkpoint of any other run was seen any more.
+TEST_F(WatchHang, many_new_runs_on_a_dead_file_system_leave_threads_for_others) {
+  const Run good = run("good", 'b');
+  ASSERT_TRUE(eventually([&] { return disk_->asked(good.save.string()) > 1; }))
+      << "its file system is known by now";
+  disk_->hang(dir_.path() / "nfs-a");
+  std::vector<Run> bad;
+  for (int i = 0; i < 33; ++i) bad.push_back(run("bad-" + std::to_string(i), 'a'));
+  ASSERT_TRUE(hangs(8));
+  expect_alive(good);
+  EXPECT_EQ(disk_->inside(), 8);
+  disk_->answer();
+  write_checkpoint(bad.back().save, 5);
+  EXPECT_TRUE(eventually([&] { return sealed(bad.back(), 5); }));
+}
+
 TEST_F(WatchHang, the_last_scan_begins_after_the_sweep) {
   const Run one = run("one", 'a');
   disk_->hang(one.save);

@@ -83,10 +83,10 @@ TEST(ScanThreads, when_all_hang_no_thread_is_added_and_an_answer_serves_the_rest
   threads.run(kTwo, two.work());
   ASSERT_TRUE(one.begins());
   ASSERT_TRUE(two.begins());
-  EXPECT_EQ(threads.why_waiting(),
+  EXPECT_EQ(threads.why_waiting(kRun),
             "all 2 threads for such scans wait for file systems that do not answer");
   threads.run(kRun, waits.work());
-  threads.run({ScanThreads::LaneKind::Run, 2}, waits_too.work());
+  threads.run({.kind = ScanThreads::LaneKind::Run, .number = 2}, waits_too.work());
   threads.kick();
   EXPECT_FALSE(threads.at_work(kRun));
   EXPECT_FALSE(waits.begun());
@@ -97,6 +97,41 @@ TEST(ScanThreads, when_all_hang_no_thread_is_added_and_an_answer_serves_the_rest
   EXPECT_TRUE(waits_too.begins());
   for (Piece* piece : {&one, &waits_too}) piece->let_go();
   for (Piece* piece : {&one, &two, &waits, &waits_too}) EXPECT_TRUE(piece->ends());
+}
+
+// Regression: after a restart of the agent, 33 runs on one dead file system had all 32 threads.
+TEST(ScanThreads, lanes_of_unknown_file_systems_of_one_mount_share_a_bound) {
+  ScanThreads threads(32);
+  const auto lane = [](std::uint64_t number, std::uint64_t mount) {
+    return Lane{.kind = ScanThreads::LaneKind::Run, .number = number, .mount = mount};
+  };
+  std::vector<Piece> hung(ScanThreads::kUnknownOfMount);
+  for (std::size_t i = 0; i < hung.size(); ++i) {
+    threads.run(lane(i, 1), hung[i].work());
+    ASSERT_TRUE(hung[i].begins());
+  }
+  Piece waits, of_other_mount, of_device;
+  const Lane last = lane(hung.size(), 1);
+  threads.run(last, waits.work());
+  threads.run(lane(100, 2), of_other_mount.work());
+  threads.run(kOne, of_device.work());
+  EXPECT_TRUE(of_other_mount.begins());
+  EXPECT_TRUE(of_device.begins());
+  for (Piece* piece : {&of_other_mount, &of_device}) {
+    piece->let_go();
+    EXPECT_TRUE(piece->ends());
+  }
+  threads.kick();
+  EXPECT_FALSE(waits.begun());
+  EXPECT_EQ(threads.why_waiting(last),
+            "8 first scans of what is mounted there wait for a file system that does not answer");
+  EXPECT_EQ(threads.why_waiting(kOne), "");
+  hung.front().let_go();
+  EXPECT_TRUE(waits.begins());
+  for (std::size_t i = 1; i < hung.size(); ++i) hung[i].let_go();
+  waits.let_go();
+  for (Piece& piece : hung) EXPECT_TRUE(piece.ends());
+  EXPECT_TRUE(waits.ends());
 }
 
 TEST(ScanThreads, close_drops_what_has_not_begun_and_waits_for_nobody) {

@@ -1,6 +1,8 @@
 #include "agent/logs/scans.h"
 
+#include <memory>
 #include <semaphore>
+#include <vector>
 
 #include "tests/unit/agent_logs/subject_ground.h"
 
@@ -29,7 +31,7 @@ class ScansTest : public SubjectTest {
 };
 
 TEST_F(ScansTest, AHangIsReportedOnceForItsFileSystemAndAgainAfterAnAnswer) {
-  Scan one(tools().scans), other(tools().scans);
+  Scan one(tools().scans, "/dead"), other(tools().scans, "/dead");
   for (Scan* scan : {&one, &other}) {
     ASSERT_TRUE(scan->want());
     scan->send([] {});
@@ -68,7 +70,8 @@ TEST_F(ScansTest, AHangIsReportedOnceForItsFileSystemAndAgainAfterAnAnswer) {
 
 TEST_F(ScansTest, AScanWithoutAThreadSaysWhy) {
   options_.scan_threads = 1;
-  Scan hung(tools().scans), waits(tools().scans), waits_too(tools().scans);
+  Scan hung(tools().scans, "/dead"), waits(tools().scans, "/dead"),
+      waits_too(tools().scans, "/dead");
   ASSERT_TRUE(hung.want());
   hung.send(hanging());
   begun_->acquire();
@@ -85,6 +88,30 @@ TEST_F(ScansTest, AScanWithoutAThreadSaysWhy) {
                                      "systems that do not answer; it and others wait their turn, "
                                      "logs and progress go on"});
   server_->release();
+}
+
+// Regression: after a restart of the agent, many runs on one dead file system had every thread.
+TEST_F(ScansTest, ScansOfUnknownFileSystemsWaitOnlyForThoseThatAreMountedAtTheSamePlace) {
+  std::vector<std::unique_ptr<Scan>> hung;
+  for (std::size_t i = 0; i < ScanThreads::kUnknownOfMount; ++i) {
+    hung.push_back(std::make_unique<Scan>(tools().scans, "/dead"));
+    ASSERT_TRUE(hung.back()->want());
+    hung.back()->send(hanging());
+    begun_->acquire();
+  }
+  Scan waits(tools().scans, "/dead"), mounted_elsewhere(tools().scans, "/proc/x");
+  ASSERT_TRUE(waits.want());
+  waits.send([] {});
+  check(waits, waits.next_check());
+  EXPECT_EQ(troubles_,
+            std::vector<std::string>{"looking for x in '/dead' for job 'job' attempt 1: not begun "
+                                     "for 2000 ms: 8 first scans of what is mounted there wait for "
+                                     "a file system that does not answer; it and others wait their "
+                                     "turn, logs and progress go on"});
+  ASSERT_TRUE(mounted_elsewhere.want());
+  mounted_elsewhere.send([begun = begun_] { begun->release(); });
+  begun_->acquire();  // it has begun
+  server_->release(static_cast<std::ptrdiff_t>(hung.size()));
 }
 
 }  // namespace

@@ -102,14 +102,12 @@ TEST_F(Auxiliaries, TheOrderKeepsTheNamesOfTheLogsAlone) {
     ASSERT_TRUE(agent.wait_for(over));
   }
   HostIncarnation agent(dir_.path() / "state");
-  agent.on_loop([&] {
-    const v1::NodeLaunch* order = agent.host().order(kRun);
-    ASSERT_NE(order, nullptr);
-    EXPECT_EQ(auxiliary_logs(*order), (std::vector<std::string>{"scheduler", "setup"}));
-    EXPECT_EQ(
-        order->auxiliaries(0).argv_size() + static_cast<int>(order->auxiliaries(0).env().size()),
-        0);
-  });
+  const auto view = agent.read_run();
+  ASSERT_TRUE(view->order_known());
+  const v1::NodeLaunch& order = view->order();
+  EXPECT_EQ(auxiliary_logs(order), (std::vector<std::string>{"scheduler", "setup"}));
+  EXPECT_EQ(order.auxiliaries(0).argv_size() + static_cast<int>(order.auxiliaries(0).env().size()),
+            0);
 }
 
 TEST_F(Auxiliaries, AGoodEndAndAStopAreNoFacts) {
@@ -267,20 +265,18 @@ TEST(LostRecord, LogsOfTheRanksThatLeftATraceAreStillNamed) {
 
     HostIncarnation agent(dir.path() / "state");
     const Self self{.instance = agent.state().identity().instance, .boot_id = *process::boot_id()};
+    EXPECT_FALSE(agent.read_run()->order_known()) << "not before it is over";
     agent.on_loop([&] {
-      EXPECT_EQ(agent.host().order(kRun), nullptr) << "not before it is over";
       for (const Action& action : reconcile(self, nullptr, agent.host().seen(), true))
         agent.host().perform(action);
     });
     EXPECT_EQ(agent.seen().swept_why, v1::SWEPT_WHY_REBOOTED);
     EXPECT_EQ(agent.seen().ranks, (std::vector<std::uint32_t>{4, 5, 6, 7}))
         << "and those between them";
-    agent.on_loop([&] {
-      ASSERT_NE(agent.host().order(kRun), nullptr);
-      EXPECT_EQ(agent.host().order(kRun)->watching().grammar(), "none");
-      EXPECT_EQ(auxiliary_logs(*agent.host().order(kRun)),
-                (std::vector<std::string>{"scheduler", "setup"}));
-    });
+    const auto view = agent.read_run();
+    ASSERT_TRUE(view->order_known());
+    EXPECT_EQ(view->order().watching().grammar(), "none");
+    EXPECT_EQ(auxiliary_logs(view->order()), (std::vector<std::string>{"scheduler", "setup"}));
     EXPECT_EQ(facts_of(kRun, agent.seen()).size(), 5U)
         << "one exit, three that nobody saw, the sweep";
   }
@@ -321,7 +317,7 @@ TEST(LostRecord, WithoutATraceThereIsNothingToName) {
       agent.host().perform(action);
   });
   ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
-  agent.on_loop([&] { EXPECT_EQ(agent.host().order(kRun), nullptr); });
+  EXPECT_FALSE(agent.read_run()->order_known());
   EXPECT_TRUE(agent.seen().ranks.empty());
 }
 

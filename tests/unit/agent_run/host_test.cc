@@ -93,7 +93,7 @@ TEST_F(HostTest, TheNextIncarnationAdoptsAndDisturbsNothing) {
   EXPECT_TRUE(seen.started);
   EXPECT_EQ(seen.worker_pid, worker);
   EXPECT_EQ(seen.pids.at(0), rank);
-  agent.on_loop([&] { EXPECT_EQ(agent.host().order(kRun)->orphan_grace().seconds(), 60); });
+  EXPECT_EQ(agent.read_run()->order().orphan_grace().seconds(), 60);
   // its exit is noticed although this incarnation did not start it
   ::kill(static_cast<pid_t>(rank), SIGKILL);
   ASSERT_TRUE(agent.wait_for(
@@ -487,10 +487,9 @@ TEST_F(HostTest, MarksOfTheWatchSurvive) {
   EXPECT_EQ(seen.exits.at(0).total, 100);
   EXPECT_EQ(seen.exits.at(1).evidence, "");
   EXPECT_FALSE(seen.exits.at(1).step);
-  agent.on_loop([&] {
-    EXPECT_TRUE(agent.host().rank_end_known(kRun, 1)) << "read to its end, and nothing was there";
-    EXPECT_FALSE(agent.host().rank_end_known(kRun, 2));
-  });
+  const auto view = agent.read_run();
+  EXPECT_TRUE(view->marked_end(1)) << "read to its end, and nothing was there";
+  EXPECT_FALSE(view->marked_end(2));
 }
 
 // A restarted agent reports the same fact, and not another one.

@@ -2,51 +2,17 @@
 // says; tests/unit/agent has the real one.
 #include "agent/run/run_reporting.h"
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "common/rundir/records.h"
+#include "tests/unit/agent_run/saying_watch.h"
 #include "tests/unit/agent_run/support.h"
 
 namespace muster::agent {
 namespace {
 
 using std::chrono::seconds;
-
-class SayingWatch final : public Watch {
- public:
-  void stop() override {}
-  Result<void> add(const RunKey&, const std::filesystem::path&, const v1::Watching&,
-                   const std::vector<std::uint32_t>&, const std::vector<std::string>&,
-                   const std::map<std::uint32_t, std::string>&) override {
-    ++adds;
-    if (refuse) return fail(*refuse, "no watch today");
-    return {};
-  }
-  Result<void> follow(const RunKey&, const ScriptLog& log) override {
-    followed.push_back(log.name);
-    return {};
-  }
-  void rank_ended(const RunKey&, RankNo rank, bool failed) override { ended[rank.value] = failed; }
-  void run_swept(const RunKey&) override { ++swept; }
-  std::uint64_t bytes_read(const RunKey&) override { return bytes; }
-  void remove(const RunKey&) override { ++removed; }
-  bool logs_complete(const RunKey&) override { return false; }
-  Readings readings(std::uint64_t) override { return {}; }
-  std::vector<LogStatus> logs() override { return {}; }
-  Result<LogPiece> read(const LogName&, std::uint64_t from, std::size_t) override {
-    return LogPiece{.offset = from};
-  }
-  void controller_has(const LogName&, std::uint64_t, std::uint64_t, bool) override {}
-  void on_bytes(std::function<void()>) override {}
-
-  std::optional<ErrorCode> refuse;
-  int adds = 0, swept = 0, removed = 0;
-  std::uint64_t bytes = 0;
-  std::map<std::uint32_t, bool> ended;
-  std::vector<std::string> followed;
-};
 
 class RunReportingTest : public ::testing::Test {
  protected:
@@ -130,6 +96,41 @@ TEST_F(RunReportingTest, AGoodExitWaitsWhileItsLogsAreRead) {
   EXPECT_FALSE(reporting_.ready(0, false, now_ + seconds(10))) << "bytes were read meanwhile";
   update(now_ + seconds(20));
   EXPECT_TRUE(reporting_.ready(0, false, now_ + seconds(20))) << "nothing was read for 10 s";
+}
+
+// Regression: a success file on a file system that hangs counted as one that is not there.
+TEST_F(RunReportingTest, ASuccessThatTheWatchDoesNotAnswerIsUnknown) {
+  v1::NodeLaunch wanted = order();
+  wanted.mutable_ranks(0)->set_success_file("/dead/done");
+  view(wanted);
+  end(0);
+  update(now_);
+  update(now_ + seconds(10));
+  ASSERT_TRUE(reporting_.ready(0, false, now_ + seconds(10)));
+  EXPECT_TRUE(reporting_.success_unknown(0, false));
+  EXPECT_FALSE(reporting_.success_unknown(0, true)) << "its mark has the answer";
+  EXPECT_FALSE(reporting_.success_unknown(1, false)) << "it has not ended";
+  reporting_.end_read(0);
+  EXPECT_FALSE(reporting_.success_unknown(0, false)) << "the watch has answered";
+}
+
+TEST_F(RunReportingTest, TheSuccessOfAFailedExitIsNotUnknown) {
+  v1::NodeLaunch wanted = order();
+  wanted.mutable_watching()->set_success_regex("done");
+  view(wanted);
+  end(1);
+  update(now_);
+  EXPECT_FALSE(reporting_.success_unknown(0, false));
+}
+
+TEST_F(RunReportingTest, NoSuccessIsUnknownWhereTheStatusIsEnough) {
+  v1::NodeLaunch steps = order();
+  steps.mutable_watching()->set_grammar("megatron");
+  view(steps);
+  end(0);
+  update(now_);
+  EXPECT_FALSE(reporting_.ready(0, false, now_)) << "it waits for its last step";
+  EXPECT_FALSE(reporting_.success_unknown(0, false));
 }
 
 TEST_F(RunReportingTest, AnExitThatWasAskedForWaitsForNothing) {

@@ -109,7 +109,9 @@ TEST(StartProgress, ShowsTheStepAndWhatItDoes) {
   progress.next_part("pulling image 'y'");
   EXPECT_GT(progress.now().since, since) << "the bound counts anew";
 
-  progress.begin(StartStep::Record, "looking for the programs");
+  EXPECT_EQ(progress.now().quick_before, Duration::zero());
+  progress.begin(StartStep::Record, "looking for the programs", 5s);
+  EXPECT_EQ(progress.now().quick_before, Duration(5s));
   EXPECT_EQ(progress.now().text, "") << "that was of the step before";
 }
 

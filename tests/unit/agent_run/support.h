@@ -14,6 +14,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,7 @@
 
 #include "agent/core/run_phase.h"
 #include "agent/run/host.h"
+#include "agent/run/run_view.h"
 #include "agent/run/state_dir.h"
 #include "common/async/loop.h"
 #include "common/process/identity.h"
@@ -161,6 +163,12 @@ class HostIncarnation {
   StateDir& state() { return *state_; }
   [[nodiscard]] std::filesystem::path run_dir(const RunKey& run = kRun) const {
     return state_->layout().run(run.first, run.second);
+  }
+  // What the run's directory shows now.
+  [[nodiscard]] std::unique_ptr<RunView> read_run(const RunKey& run = kRun) const {
+    auto view = std::make_unique<RunView>(rundir::RunLayout(run_dir(run)), *process::boot_id());
+    EXPECT_TRUE(view->refresh());
+    return view;
   }
 
  private:

@@ -294,6 +294,15 @@ TEST_F(ConvertTest, AStartThatFailedNamesItsStep) {
   EXPECT_EQ(full.attempts(0).nodes(0).failed_start_step(), "") << "it started";
 }
 
+TEST_F(ConvertTest, AnEndWhoseSuccessIsUnknownSaysSo) {
+  core::RankExited exited{.job = job_, .attempt = AttemptNo(2), .node = node_, .rank = RankNo(0)};
+  exited.success_unknown = true;
+  row(exited);
+  EXPECT_EQ(
+      events_.back().text(),
+      "rank 0 on node 'n1' ended with status 0, and whether it had success could not be read");
+}
+
 TEST_F(ConvertTest, EventsSayTheirSentenceAndThePhaseAfterThem) {
   EXPECT_EQ(events_[0].type(), "job-submitted");
   EXPECT_EQ(events_[0].phase(), v1::JOB_PHASE_QUEUED);

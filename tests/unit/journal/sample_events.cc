@@ -145,6 +145,7 @@ std::vector<core::Event> one_of_every_kind() {
                        .oom = true,
                        .lost = true,
                        .success_seen = true,
+                       .success_unknown = true,
                        .evidence = "Killed",
                        .node_time = when,
                        .evidence_kind = core::EvidenceKind::Consequence,
