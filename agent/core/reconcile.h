@@ -63,6 +63,22 @@ struct ExitSeen {
   std::optional<std::uint32_t> training_rank;
 };
 
+// What agent/logs found in a rank's log after its end: the agent's own marks.
+struct RankMarks {
+  std::string evidence;
+  v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED;
+  bool success_seen = false;
+  std::optional<std::int64_t> step, total;
+
+  void show(ExitSeen& exit) const {
+    exit.evidence = evidence;
+    exit.evidence_kind = kind;
+    exit.success_seen = success_seen;
+    exit.step = step;
+    exit.total = total;
+  }
+};
+
 // The first launch inside a node's script that would have saved checkpoints.
 struct ScriptLaunchSeen {
   std::uint32_t first_rank = 0, ranks = 0;

@@ -12,7 +12,9 @@ Result<CursorFile> CursorFile::load(const std::filesystem::path& path,
   const auto at = dir->path_of(file.name_);
   if (!at && at.error().code == ErrorCode::NotFound) return file;
   if (!at) return fail(Error(at.error()));
-  auto sound = file.replay(*at);
+  struct stat there{};
+  const bool is_file = dir->stat(file.name_, there) != 0 || S_ISREG(there.st_mode);
+  auto sound = is_file ? file.replay(*at) : Result<bool>(false);
   if (!sound) return fail(dir->named(std::move(sound.error())));
   if (!*sound) {
     std::error_code ignored;

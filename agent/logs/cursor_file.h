@@ -23,8 +23,9 @@ namespace muster::agent {
 class CursorFile {
  public:
   static constexpr std::uint64_t kRewriteAt = 64 << 10;
-  // A missing file counts as empty. A damaged file (after a power cut) is renamed to *.damaged and
-  // counts as empty, because the program most likely never truncated its log.
+  // A missing file counts as empty. A damaged file (after a power cut), or what is no file, is
+  // renamed to *.damaged and counts as empty, because the program most likely never truncated its
+  // log.
   // `dir` has the file. Null: it is opened for this file alone.
   static Result<CursorFile> load(const std::filesystem::path& path,
                                  std::shared_ptr<LogsDir> dir = {});

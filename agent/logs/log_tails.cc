@@ -31,7 +31,8 @@ LogTail& LogTails::add(std::unique_ptr<LogTail> tail) {
 }
 
 void LogTails::watch_dir() {
-  watched_ = tools_.changed_files.watch_writes(dir_.string(), listener_.owner());
+  watched_ =
+      !is_replaced(dir_) && tools_.changed_files.watch_writes(dir_.string(), listener_.owner());
 }
 
 LogTail* LogTails::first_rank() const {
@@ -72,7 +73,7 @@ void LogTails::poll(const Now& now) {
   if (is_replaced(dir_) && replaced_.first())
     tools_.reports.trouble(fmt::format(
         "reading the logs of job '{}' attempt {}: '{}' is no directory any more, and no link is "
-        "followed; only logs in the directory of before are read",
+        "followed; only what is in the directory that was open before is read",
         run_->key.first.str(), run_->key.second.value, dir_.string()));
   for (const auto& tail : tails_) tail->unread = tail->unread || !tail->final;
 }

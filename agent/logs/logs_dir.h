@@ -1,10 +1,11 @@
 // LogsDir is the directory `logs` of one run. It stays open, and its files are opened in it and not
-// by their paths: a job may put a link to a file system that hangs in its place, and a thread that
-// follows the link hangs. The logs and cursor files of a run share it (shared_ptr). Thread-safe.
+// by their paths: a job may put a link to a file system that hangs in its place, or in that of its
+// run directory, and a thread that follows the link hangs. The logs and cursor files of a run share
+// it (shared_ptr). Thread-safe.
 //
-// A directory that does not exist yet, or was deleted, is opened by its name at the next call, but
-// a link never is: errno is ELOOP, as for a log that is a link. One descriptor stays open for each
-// LogsDir.
+// A directory that does not exist yet, or whose place another one took, is opened by its name at
+// the next call. A link never is: errno is ELOOP, as for a log that is a link. One descriptor stays
+// open for each LogsDir.
 #pragma once
 
 #include <sys/stat.h>
@@ -38,15 +39,16 @@ class LogsDir {
  private:
   // -1, and errno: it cannot be opened.
   int get() MUSTER_EXCLUDES(mutex_);
-  // Returns 0 or errno.
-  int reopen() MUSTER_REQUIRES(mutex_);
+  // `run`: the run directory, -1: it cannot be opened. Returns 0 or errno.
+  int reopen(int run) MUSTER_REQUIRES(mutex_);
 
   const std::filesystem::path dir_;
   Mutex mutex_;
   io::UniqueFd fd_ MUSTER_GUARDED_BY(mutex_);
 };
 
-// Whether something that is no directory, as a link, has this name. Follows no link at the name.
+// Whether something that is no directory, as a link, has the place of a run's `logs`, or of the run
+// directory itself. Follows neither.
 bool is_replaced(const std::filesystem::path& dir);
 
 }  // namespace muster::agent

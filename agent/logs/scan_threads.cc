@@ -125,7 +125,7 @@ std::string ScanThreads::why_waiting(Lane lane) const {
            " threads for such scans wait for file systems that do not answer";
   if (!state_->has_turn(lane))
     return std::to_string(kUnknownOfMount) +
-           " first scans of what is mounted there wait for a file system that does not answer";
+           " first scans of what is mounted there have no answer yet";
   return {};
 }
 

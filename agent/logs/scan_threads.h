@@ -39,7 +39,7 @@ class ScanThreads {
     friend auto operator<=>(const Lane&, const Lane&) = default;
   };
 
-  static constexpr std::size_t kUnknownOfMount = 8;
+  static constexpr std::size_t kUnknownOfMount = 16;
 
   explicit ScanThreads(std::size_t most);
   ~ScanThreads() { close(); }

@@ -43,7 +43,7 @@ void Scan::check(BootTime now, std::string_view doing, const std::string& path, 
         "{}: no answer for {} ms; runs of that file system wait for it, all else goes on; is its "
         "server there?",
         what, waited));
-  if (!begun && scans_.no_thread_.first())
+  if (!begun && scans_.no_thread_.first(why))
     scans_.reports_.trouble(fmt::format(
         "{}: not begun for {} ms: {}; it and others wait their turn, logs and progress go on", what,
         waited, why));

@@ -155,8 +155,14 @@ void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::strin
   marks.back().mutable_evidence()->set_kind(static_cast<std::uint32_t>(kind));
   if (step) marks.back().mutable_evidence()->set_step(*step);
   if (total) marks.back().mutable_evidence()->set_total(*total);
-  // also if the disk refused the mark: the fact must not wait
-  if (!impl_->remember(run, *entry, marks)) impl_->tell(run, *entry);
+  if (impl_->remember(run, *entry, marks)) return;
+  entry->unwritten.ends[rank] = {.evidence = evidence,
+                                 .kind = kind,
+                                 .success_seen = success_seen,
+                                 .step = step,
+                                 .total = total};
+  impl_->overlay(*entry);
+  impl_->tell(run, *entry);  // the fact must not wait
 }
 
 void Host::note_last_scan(const RunKey& run) {

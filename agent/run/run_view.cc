@@ -6,6 +6,7 @@
 #include <set>
 
 #include "agent/container/container_command.h"
+#include "agent/logs/logs_dir.h"
 #include "common/base/utf8.h"
 
 namespace muster::agent {
@@ -191,13 +192,7 @@ void RunView::fold(const Event& event) {
               .at = at,
               .boot = BootTime(Duration(event.boot_ns()))};
       if (exited.has_training_rank()) exit.training_rank = exited.training_rank();
-      if (const auto end = ends_.find(exited.rank()); end != ends_.end()) {
-        exit.evidence = end->second.evidence;
-        exit.evidence_kind = end->second.kind;
-        exit.success_seen = end->second.success_seen;
-        exit.step = end->second.step;
-        exit.total = end->second.total;
-      }
+      if (const auto end = ends_.find(exited.rank()); end != ends_.end()) end->second.show(exit);
       break;
     }
     case Event::kStopRequested:
@@ -325,7 +320,9 @@ void RunView::trace_ranks() {
   for (const auto& [rank, pid] : seen_.pids) ranks.insert(rank);
   for (const auto& [rank, exit] : seen_.exits) ranks.insert(rank);
   std::error_code error;
-  for (std::filesystem::directory_iterator at(layout_.logs(), error), end; !error && at != end;
+  LogsDir logs(layout_.logs());
+  const std::filesystem::path opened = logs.path_of("").value_or(std::filesystem::path());
+  for (std::filesystem::directory_iterator at(opened, error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (const auto rank = rundir::rank_of_log(name)) ranks.insert(*rank);
@@ -346,7 +343,7 @@ void RunView::trace_ranks() {
 
 void RunView::fold(const Mark& mark) {
   const WallTime at = rundir::wall_time(mark);
-  const auto end_of = [this](std::uint32_t rank) -> RankEnd& { return ends_[rank]; };
+  const auto end_of = [this](std::uint32_t rank) -> RankMarks& { return ends_[rank]; };
   switch (mark.what_case()) {
     case Mark::kRefused:
       seen_.refused = {static_cast<v1::StartFailure>(mark.refused().why()), mark.refused().text()};
@@ -385,17 +382,13 @@ void RunView::fold(const Mark& mark) {
         break;
       }
       const std::uint32_t rank = mark.evidence().rank();
-      const auto kind = static_cast<v1::EvidenceKind>(mark.evidence().kind());
-      end_of(rank).evidence = line;
-      end_of(rank).kind = kind;
-      if (mark.evidence().has_step()) end_of(rank).step = mark.evidence().step();
-      if (mark.evidence().has_total()) end_of(rank).total = mark.evidence().total();
-      if (const auto exit = seen_.exits.find(rank); exit != seen_.exits.end()) {
-        exit->second.evidence = line;
-        exit->second.evidence_kind = kind;
-        exit->second.step = end_of(rank).step;
-        exit->second.total = end_of(rank).total;
-      }
+      RankMarks& end = end_of(rank);
+      end.evidence = line;
+      end.kind = static_cast<v1::EvidenceKind>(mark.evidence().kind());
+      if (mark.evidence().has_step()) end.step = mark.evidence().step();
+      if (mark.evidence().has_total()) end.total = mark.evidence().total();
+      if (const auto exit = seen_.exits.find(rank); exit != seen_.exits.end())
+        end.show(exit->second);
       break;
     }
     case Mark::WHAT_NOT_SET: break;

@@ -85,13 +85,7 @@ class RunView {
   bool worker_gone_ = false;
   std::optional<Error> worker_unknown_;
   bool spawned_ = false;
-  struct RankEnd {
-    std::string evidence;
-    v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED;
-    bool success_seen = false;
-    std::optional<std::int64_t> step, total;
-  };
-  std::map<std::uint32_t, RankEnd> ends_;
+  std::map<std::uint32_t, RankMarks> ends_;
   std::map<std::string, std::string> auxiliary_evidence_;  // by name
   std::vector<AuxiliaryExitSeen> auxiliaries_waiting_;     // for their evidence
   bool ranks_traced_ = false;

@@ -2,6 +2,8 @@
 // until the disk takes it. The run's Host::Entry owns it. Plain values, for the agent's loop.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,6 +30,7 @@ struct Unwritten {
     Duration ahead{};
     WallTime at{};
   };
+  std::map<std::uint32_t, RankMarks> ends;  // by rank
   std::optional<Refused> refused;
   std::optional<Swept> swept;
   std::optional<ClockSkew> clock_skew;
@@ -40,6 +43,9 @@ struct Unwritten {
       seen.refused_step = refused->step;
       seen.refused_at = refused->at;
       seen.worker = WorkerState::Never;
+    }
+    for (const auto& [rank, end] : ends) {
+      if (const auto exit = seen.exits.find(rank); exit != seen.exits.end()) end.show(exit->second);
     }
     if (clock_skew && !seen.clock_ahead) {
       seen.clock_ahead = clock_skew->ahead;

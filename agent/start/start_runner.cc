@@ -18,12 +18,14 @@ namespace {
 
 std::int64_t whole_seconds(Duration time) { return time / std::chrono::seconds(1); }
 
-// `before` has used up a part of the step's bound.
-Refusal late(const StartProgress::Now& at, Duration before, BootTime now) {
+// `queued`: how long it has waited for its thread.
+Refusal late(const StartProgress::Now& at, Duration queued, BootTime now) {
   const StartStepRow& row = row_of(*at.step);
-  const std::string more = whole_seconds(before) == 0
-                               ? std::string()
-                               : fmt::format(", and {} s before that step", whole_seconds(before));
+  std::string more;
+  if (!row.takes_long && whole_seconds(at.quick_before) > 0)
+    more += fmt::format(", and {} s before that step", whole_seconds(at.quick_before));
+  if (!row.takes_long && whole_seconds(queued) > 0)
+    more += fmt::format(", and {} s of waiting for a thread", whole_seconds(queued));
   return {
       .why = v1::START_FAILURE_NODE,
       .text = fmt::format("preparing the start: step '{}' is not done after {} s of {}{}; is that "
@@ -179,11 +181,12 @@ void StartRunner::thread_ended(const std::shared_ptr<Start>& start, StepResult r
   if (!home->closed()) go_on();
 }
 
-// What is used up of the step's bound: quick steps have one bound together. The wait for a thread
-// counts, too, because the controller's own limit counts from the order.
-Duration StartRunner::used_before(const Start& start, const StartProgress::Now& at) {
-  return row_of(*at.step).takes_long ? Duration::zero()
-                                     : start.since - start.given + at.quick_before;
+// Quick steps have one bound together. The wait for a thread counts, too, because the controller's
+// own limit counts from the order.
+BootTime StartRunner::bound_ends(const Start& start, const StartProgress::Now& at) const {
+  const BootTime alone = at.since + bound_of(*at.step, start.work.order);
+  return row_of(*at.step).takes_long ? alone
+                                     : alone - at.quick_before - (start.since - start.given);
 }
 
 Duration StartRunner::bound_of(StartStep step, const v1::NodeLaunch& order) const {
@@ -208,13 +211,12 @@ void StartRunner::go_on() {
     const auto start = place++;
     const StartProgress::Now at = (*start)->work.progress->now();
     if (!at.step) continue;  // it has only just begun
-    const Duration before = used_before(**start, at);
-    const BootTime until = at.since + bound_of(*at.step, (*start)->work.order) - before;
+    const BootTime until = bound_ends(**start, at);
     if (now < until) {
       next = std::min(next, until);
       continue;
     }
-    answer(*start, late(at, before, now));
+    answer(*start, late(at, (*start)->since - (*start)->given, now));
     leave(start);
   }
   while (!waiting_.empty() && at_work_.size() < home_->options.most) {
@@ -241,8 +243,11 @@ void StartRunner::go_on() {
 
 std::optional<Refusal> StartRunner::still_hangs(const Start& start, BootTime now) const {
   loop_.assert_on();
+  // A pull that was cancelled also has an abandoned thread, and nothing hangs.
   const auto of_job = [&](const std::shared_ptr<Start>& one) {
-    return one->work.context.run.first == start.work.context.run.first;
+    const StartProgress::Now at = one->work.progress->now();
+    return one->work.context.run.first == start.work.context.run.first && at.step &&
+           now >= bound_ends(*one, at);
   };
   const auto of_it = static_cast<std::size_t>(std::ranges::count_if(abandoned_, of_job));
   const bool job_is_full = of_it >= home_->options.most_abandoned_of_job;

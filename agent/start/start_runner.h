@@ -15,9 +15,10 @@
 //
 // The thread of a start that was refused or cancelled is abandoned: it begins no further step, its
 // result is dropped, and nobody waits for it. It makes room for another start at once. But until it
-// returns it counts among the abandoned threads of its job, and of all. A job that has
-// `most_abandoned_of_job` of them gets no further start, while other jobs start. If there are
-// `most_abandoned` in all, no job does. So a dead disk costs a bounded number of threads.
+// returns it counts among all abandoned threads, and among those of its job if its step is beyond
+// its bound. A job that has `most_abandoned_of_job` of these gets no further start, while other
+// jobs start. If there are `most_abandoned` in all, no job does. So a dead disk costs a bounded
+// number of threads.
 #pragma once
 
 #include <cstddef>
@@ -84,7 +85,8 @@ class StartRunner {
   // Abandons a start at work.
   void leave(Starts::iterator start);
   void go_on();
-  [[nodiscard]] static Duration used_before(const Start& start, const StartProgress::Now& at);
+  // The end of the bound of the step that it is at.
+  [[nodiscard]] BootTime bound_ends(const Start& start, const StartProgress::Now& at) const;
   [[nodiscard]] Duration bound_of(StartStep step, const v1::NodeLaunch& order) const;
   void answer(const std::shared_ptr<Start>& start, Refusal refusal) const;
   // Set: too many earlier starts hang.

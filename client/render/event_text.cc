@@ -27,6 +27,8 @@ Tint tint_of(const v1::Event& event) {
   return tint;
 }
 
+constexpr std::size_t kTypeColumns = 22;
+
 }  // namespace
 
 std::string event_line(const v1::Event& event, const Style& style, bool with_job,
@@ -37,7 +39,9 @@ std::string event_line(const v1::Event& event, const Style& style, bool with_job
                        printable(event.job_name().empty() ? event.node() : event.job_name()));
   out +=
       event.attempt() > 0 ? fmt::format("attempt {:<3} ", event.attempt()) : std::string(12, ' ');
-  out += style.paint(tint_of(event), fmt::format("{:<21}", printable(event.type()))) + " ";
+  const std::string type = printable(event.type());
+  out += style.paint(tint_of(event), type);
+  out.append(type.size() < kTypeColumns ? kTypeColumns - type.size() : 1, ' ');
   const std::size_t indent = display_width(out);
   return wrap(out + printable(event.text()), indent, width);
 }

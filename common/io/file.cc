@@ -105,8 +105,9 @@ Result<std::string> read_at(const std::filesystem::path& path, std::size_t most,
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most) {
   return read_at(path, most, 0);
 }
-Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most) {
-  return read_at(path, most, O_NONBLOCK | O_NOCTTY);
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most,
+                                      Links links) {
+  return read_at(path, most, O_NONBLOCK | O_NOCTTY | (links == Links::Refuse ? O_NOFOLLOW : 0));
 }
 
 Result<void> replace_file(const std::filesystem::path& path, std::string_view bytes,

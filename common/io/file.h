@@ -20,13 +20,16 @@
 namespace muster::io {
 
 enum class Durable : std::uint8_t { No, Yes };
+// Whether a link at the path itself is followed. Refuse is for a directory that others write in.
+enum class Links : std::uint8_t { Follow, Refuse };
 
 // More than `most` bytes is ErrorCode::ResourceExhausted; then the function returns no part of the
 // file.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most);
 // For a directory that others write in. A pipe or a device in place of the file is an error at
 // once, because reading it might never end.
-Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most);
+Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most,
+                                      Links links = Links::Follow);
 
 // Writes a temporary file of mode 0600 in the same directory, then renames it. Readers see the old
 // bytes or the new ones.

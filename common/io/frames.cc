@@ -41,6 +41,8 @@ std::unexpected<Error> failed(const char* doing, const std::filesystem::path& pa
   return fail_errno(std::string(doing) + " '" + path.string() + "'", error);
 }
 
+int no_follow(Links links) { return links == Links::Refuse ? O_NOFOLLOW : 0; }
+
 }  // namespace
 
 std::string encode_frame(std::string_view payload) {
@@ -79,9 +81,9 @@ Decoded decode_frames(std::string_view bytes) {
 }
 
 Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t offset,
-                               std::size_t most) {
+                               std::size_t most, Links links) {
   FramesRead read{.frames = {}, .next = offset, .tail = Tail::Clean, .more = false};
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | no_follow(links)));
   if (!fd && errno == ENOENT) return read;
   if (!fd) return failed("opening", path, errno);
   struct stat status{};
@@ -124,13 +126,14 @@ Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t 
   }
 }
 
-Result<FrameWriter> FrameWriter::open(const std::filesystem::path& path) {
+Result<FrameWriter> FrameWriter::open(const std::filesystem::path& path, Links links) {
   UniqueFd fd(::open(path.c_str(),
-                     O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+                     O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC | no_follow(links),
+                     0600));
   if (!fd) return failed("opening", path, errno);
   std::uint64_t end = 0;
   for (;;) {
-    auto read = read_frames(path, end);
+    auto read = read_frames(path, end, kReadMost, links);
     if (!read) return fail(std::move(read.error()));
     end = read->next;
     if (read->tail == Tail::Damaged) {

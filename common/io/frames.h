@@ -10,8 +10,7 @@
 // - A torn tail is a frame that is still being written, or whose writer died. Read again later.
 // - Damage is bytes that no writer wrote. No frame after them can be trusted.
 //
-// Neither follows a link at the path, nor waits for the other end of a pipe: a job may put either
-// there.
+// Neither waits for the other end of a pipe at the path: a job may put one there.
 //
 // A frame of length 0 is damage: a tail that a power cut has turned to zeros looks like this.
 //
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/io/file.h"
 #include "common/io/unique_fd.h"
 
 namespace muster::io {
@@ -45,6 +45,8 @@ struct Decoded {
 };
 Decoded decode_frames(std::string_view bytes);
 
+inline constexpr std::size_t kReadMost = 16U << 20U;
+
 struct FramesRead {
   std::vector<std::string> frames;
   std::uint64_t next = 0;  // offset after the last sound frame: pass it next time
@@ -55,13 +57,13 @@ struct FramesRead {
 // one call reads, but the call always reads at least one whole frame. A file shorter than `offset`
 // is Damaged.
 Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t offset,
-                               std::size_t most = 16U << 20U);
+                               std::size_t most = kReadMost, Links links = Links::Follow);
 
 class FrameWriter {
  public:
   // Creates the file (mode 0600) if it does not exist. Cuts off a torn tail that a dead writer
   // left. Damage is ErrorCode::DataLoss.
-  static Result<FrameWriter> open(const std::filesystem::path& path);
+  static Result<FrameWriter> open(const std::filesystem::path& path, Links links = Links::Follow);
 
   // Each payload becomes one frame; one write appends all of them. On an error none of them is in
   // the file.

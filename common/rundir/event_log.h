@@ -30,7 +30,7 @@ class LogWriter {
  public:
   // Creates the file if it does not exist. Cuts off a torn tail.
   static Result<LogWriter> open(const std::filesystem::path& path) {
-    auto frames = io::FrameWriter::open(path);
+    auto frames = io::FrameWriter::open(path, io::Links::Refuse);
     if (!frames) return fail(std::move(frames.error()));
     return LogWriter(std::move(*frames));
   }
@@ -62,7 +62,7 @@ class LogReader {
   Result<std::vector<Record>> read() {
     std::vector<Record> records;
     for (bool more = !damaged_; more;) {
-      auto read = io::read_frames(path_, offset_);
+      auto read = io::read_frames(path_, offset_, io::kReadMost, io::Links::Refuse);
       if (!read) return fail(std::move(read.error()));
       for (const auto& frame : read->frames) {
         Record record;

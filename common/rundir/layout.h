@@ -8,7 +8,8 @@
 //                         and of it the highest epoch and the highest acknowledged journal index
 //                         (synced: must survive a power cut)
 //     devices             the devices that the agent announced last, for its next start (synced)
-//     lock                flock: one agent for each state directory. It has the agent's pid.
+//     lock                flock: one agent for each state directory. It has the agent's pid and the
+//                         start time of that process.
 //     write-test          agent: made and removed every few seconds, to check whether the disk
 //                         accepts writes
 //     runs/

@@ -31,7 +31,7 @@ Result<std::string> frame_of(const Record& record) {
 
 template <class Record>
 Result<std::optional<Record>> read_record(const std::filesystem::path& path) {
-  auto bytes = io::read_regular_file(path, kRecordBytesMax);
+  auto bytes = io::read_regular_file(path, kRecordBytesMax, io::Links::Refuse);
   if (!bytes && bytes.error().code == ErrorCode::NotFound) return std::optional<Record>();
   if (!bytes) return fail(std::move(bytes.error()));
   const auto decoded = io::decode_frames(*bytes);

@@ -60,8 +60,8 @@ std::string shortened(std::string text, std::size_t most) {
   return text;
 }
 
-constexpr std::size_t kSetupTextBytes = 128;
-constexpr std::size_t kDiskTextBytes = 512;  // a path and a reason
+constexpr std::size_t kSetupTextBytes = 512;  // a path, and for how long
+constexpr std::size_t kDiskTextBytes = 512;   // a path and a reason
 constexpr std::size_t kFileBytes = 1024;
 
 Duration lease_left(const v1::AttemptReading& reading) {

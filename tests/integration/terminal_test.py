@@ -257,7 +257,7 @@ class Terminal(unittest.TestCase):
         history = screen.history()
         summary = next(i for i, line in enumerate(history) if line.startswith("attempt 1 broke: "))
         for line in history[:summary]:
-            self.assertRegex(line, r"^(|\d\d:\d\d:\d\d  \S.*|\[rank 0\] .*|\w+: .*)$", screen)
+            self.assertRegex(line, r"^(|\d\d:\d\d:\d\d  \S.*| {10}\S.*|\[rank 0\] .*|\w+: .*)$", screen)
         self.assertFalse(any(GLYPHS.search(line) for line in history[:summary]), screen)
         self.assertRegex(
             "\n".join(history),

@@ -364,7 +364,8 @@ class Follower {
         const std::string evidence = "  " + render::printable(job_.verdict().evidence());
         fmt::print("{}\n", render::wrap(evidence, 2, width));
       }
-      fmt::print("more: muster why {}, muster logs {}\n", id, id);
+      const std::string more = fmt::format("more: muster why {}, muster logs {}", id, id);
+      fmt::print("{}\n", render::wrap(more, 2, width));
     }
     flush_out();
     return exit_code(job_.phase());

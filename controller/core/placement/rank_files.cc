@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "controller/core/model/rank_file.h"
+
 namespace muster::core {
 
 std::string rank_file_missing(const JobRecord& job, const AttemptRecord& attempt) {
-  constexpr std::string_view kRank = "${rank}", kSaveDir = "${save.dir}/";
+  constexpr std::string_view kSaveDir = "${save.dir}/";
   for (const NodePart& part : attempt.parts) {
     for (const auto& [rank, exit] : part.exits) {
       if (exit.success_seen || exit.success_unknown) continue;
-      std::string file = job.spec.success().rank_file();
-      for (std::size_t at = file.find(kRank); at != std::string::npos; at = file.find(kRank))
-        file.replace(at, kRank.size(), std::to_string(rank.value));
+      const std::string file = rank_file_of(job, rank);
       const bool saved = file.starts_with(kSaveDir);  // that directory is not known here
       return fmt::format(
           "every rank ended with status 0, but rank {} on node '{}' has not written '{}'{}",

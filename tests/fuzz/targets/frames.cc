@@ -1,7 +1,7 @@
 // Append files of run directories: bytes -> frames -> records, read at once and in small reads,
 // torn at any byte, damaged at any byte.
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,21 +20,24 @@ using namespace muster::io;
 
 constexpr std::size_t kPayloadsMost = 64;
 
-// A file in memory from which frames can be read by its path.
+// A file in memory (tmpfs) with a path. Readers of run directories follow no link, so the path of a
+// descriptor would not do.
 class MemoryFile {
  public:
-  explicit MemoryFile(std::string_view bytes) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+  explicit MemoryFile(std::string_view bytes) : fd_(::mkstemp(path_.data())) {
     while (!bytes.empty()) {
       const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
       if (written <= 0) broken("a file in memory cannot be written");
       bytes.remove_prefix(static_cast<std::size_t>(written));
     }
   }
-  [[nodiscard]] std::filesystem::path path() const {
-    return "/proc/self/fd/" + std::to_string(fd_.get());
-  }
+  ~MemoryFile() { ::unlink(path_.c_str()); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  std::string path_ = "/dev/shm/fuzz-frames.XXXXXX";
   UniqueFd fd_;
 };
 

@@ -79,6 +79,15 @@ TEST_F(LogsDirTest, ADirectoryThatComesLaterOrAgainIsOpened) {
   }
 }
 
+TEST_F(LogsDirTest, AnotherDirectoryInItsPlaceIsOpened) {
+  test::Appender(logs_ / "a").write("x");
+  EXPECT_EQ(error_of("a"), 0);
+  fs::rename(logs_, dir_.path() / "moved");
+  EXPECT_EQ(error_of("a"), 0) << "no directory has the name";
+  fs::create_directories(logs_);
+  EXPECT_EQ(error_of("a"), ENOENT);
+}
+
 TEST_F(LogsDirTest, ErrorsHaveTheNameThatPeopleKnow) {
   const auto path = logs().path_of("a");
   ASSERT_TRUE(path.has_value());
@@ -107,6 +116,15 @@ TEST_F(LogsDirTest, ACursorFileStaysInTheDirectory) {
   const auto refused = again->append(record);
   ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().message, HasSubstr(logs_.string()));
+}
+
+TEST_F(LogsDirTest, ACursorThatIsALinkCountsAsEmpty) {
+  test::Appender(dir_.path() / "other").write("no frames");
+  fs::create_symlink(dir_.path() / "other", logs_ / "c");
+  const auto cursor = CursorFile::load(logs_ / "c");
+  ASSERT_TRUE(cursor.has_value()) << cursor.error().message;
+  EXPECT_TRUE(fs::is_symlink(logs_ / "c.damaged"));
+  EXPECT_EQ(fs::file_size(dir_.path() / "other"), 9U);
 }
 
 TEST_F(LogsDirTest, AProcessLogBehindALinkIsNotRead) {

@@ -124,7 +124,7 @@ TEST(ScanThreads, lanes_of_unknown_file_systems_of_one_mount_share_a_bound) {
   threads.kick();
   EXPECT_FALSE(waits.begun());
   EXPECT_EQ(threads.why_waiting(last),
-            "8 first scans of what is mounted there wait for a file system that does not answer");
+            "16 first scans of what is mounted there have no answer yet");
   EXPECT_EQ(threads.why_waiting(kOne), "");
   hung.front().let_go();
   EXPECT_TRUE(waits.begins());

@@ -105,9 +105,9 @@ TEST_F(ScansTest, ScansOfUnknownFileSystemsWaitOnlyForThoseThatAreMountedAtTheSa
   check(waits, waits.next_check());
   EXPECT_EQ(troubles_,
             std::vector<std::string>{"looking for x in '/dead' for job 'job' attempt 1: not begun "
-                                     "for 2000 ms: 8 first scans of what is mounted there wait for "
-                                     "a file system that does not answer; it and others wait their "
-                                     "turn, logs and progress go on"});
+                                     "for 2000 ms: 16 first scans of what is mounted there have no "
+                                     "answer yet; it and others wait their turn, logs and progress "
+                                     "go on"});
   ASSERT_TRUE(mounted_elsewhere.want());
   mounted_elsewhere.send([begun = begun_] { begun->release(); });
   begun_->acquire();  // it has begun

@@ -7,7 +7,6 @@
 #include "agent/launch/nearest_file.h"
 #include "agent/start/launch_files.h"
 #include "agent/start/start_checks.h"
-#include "agent/start/start_checks.h"
 #include "common/rundir/records.h"
 #include "tests/unit/agent_run/support.h"
 

@@ -232,10 +232,10 @@ TEST(Observe, HowFarASetUpHasComeIsReported) {
     return explain(world.ledger, world.presence, world.job("j1"), world.now, world.limits);
   };
   tells("n0", "", true);
-  const auto both = tells("n1", "runtime.image: 3 of 7 layers\n" + std::string(200, 'x'), true);
+  const auto both = tells("n1", "runtime.image: 3 of 7 layers\n" + std::string(1000, 'x'), true);
   ASSERT_EQ(both.size(), 2U) << "one of them has nothing to tell";
   EXPECT_EQ(both[0], "attempt 1 is being set up (runtime.image) on 'n0', 'n1', within 30m a node");
-  EXPECT_EQ(both[1], "node 'n1': runtime.image: 3 of 7 layers?" + std::string(99, 'x'))
+  EXPECT_EQ(both[1], "node 'n1': runtime.image: 3 of 7 layers?" + std::string(483, 'x'))
       << "what another agent might say is not kept without end";
   const auto over = tells("n1", "runtime.image: 7 of 7 layers", false);
   ASSERT_EQ(over.size(), 2U);

@@ -97,7 +97,7 @@ TEST(UnknownSuccess, TheReasonNamesWhatIsWanted) {
   const std::string end = ": does its file system answer?";
   for (const auto& [success, wanted] : std::vector<std::pair<v1::SuccessSpec, std::string>>{
            {regex("done"), "a line of its log matches success.regex 'done'"},
-           {rank_file("of_${rank}"), "its success.rank_file 'of_${rank}' is there"},
+           {rank_file("of_${rank}"), "its success.rank_file 'of_0' is there"},
            {last_step(), "the training reached its last step"}}) {
     Ended world(success);
     world.ends(1, {Answer::Unknown, Answer::Unknown, Answer::Unknown, Answer::Unknown});

@@ -161,12 +161,13 @@ TEST_F(Frames, FullDiskLeavesNoPartAndTheNextAppendWorks) {
 }
 
 // A job may put a link or a pipe in the file's place. The agent's loop must not wait there.
-TEST_F(Frames, ALinkIsNotFollowedAndAPipeIsNotWaitedFor) {
+TEST_F(Frames, ALinkIsRefusedAndAPipeIsNotWaitedFor) {
   const fs::path other = dir_ / "other";
   ASSERT_TRUE(FrameWriter::open(other));
   fs::create_symlink(other, file());
-  EXPECT_FALSE(read_frames(file(), 0));
-  EXPECT_FALSE(FrameWriter::open(file()));
+  EXPECT_TRUE(read_frames(file(), 0));
+  EXPECT_FALSE(read_frames(file(), 0, 1024, Links::Refuse));
+  EXPECT_FALSE(FrameWriter::open(file(), Links::Refuse));
   fs::remove(file());
   ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
   const auto read = read_frames(file(), 0);
