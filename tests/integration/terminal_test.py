@@ -261,7 +261,7 @@ class Terminal(unittest.TestCase):
         self.assertFalse(any(GLYPHS.search(line) for line in history[:summary]), screen)
         self.assertRegex(
             "\n".join(history),
-            r"\d\d:\d\d:\d\d  rank 0 on node 'n[01]' was killed by signal 9 \(SIGKILL\)",
+            r"\d\d:\d\d:\d\d  rank 0 on node 'n[01]' was\s+killed\s+by\s+signal\s+9\s+\(SIGKILL\)",
         )
 
     def test_others_write_to_the_terminal(self):
