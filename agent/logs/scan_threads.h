@@ -8,7 +8,7 @@
 //     of the agent. So of those that are mounted at one place (mount_points.h) at most
 //     kUnknownOfMount have a thread at a time. The others wait, and delay nobody else.
 //   - A lane has a thread while it has work. At most `most` lanes have one at a time
-//     (WatchOptions::scan_threads, 32). The others wait in order, and each turn runs one piece.
+//     (WatchOptions::scan_threads, 64). The others wait in order, and each turn runs one piece.
 //   - If all threads hang, work of other lanes waits: no checkpoint, no success file and no log of
 //     a script is seen any more, on any file system. The caller is not delayed; what needs no scan
 //     continues (logs, steps, ends of ranks). why_waiting() has the text that is reported. No

@@ -70,7 +70,7 @@ struct WatchOptions {
 
   // Scans that may wait for file systems at the same time. This many file systems may hang before
   // others must wait; runs whose file system is not known yet wait earlier (scan_threads.h).
-  std::size_t scan_threads = 32;
+  std::size_t scan_threads = 64;
   // A scan that takes longer is reported as trouble, once for each file system.
   Duration hang_after = std::chrono::seconds(2);
   // Longest wait for the last scan of a swept run. It is longer than hang_after. A checkpoint that

@@ -155,12 +155,13 @@ void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::strin
   marks.back().mutable_evidence()->set_kind(static_cast<std::uint32_t>(kind));
   if (step) marks.back().mutable_evidence()->set_step(*step);
   if (total) marks.back().mutable_evidence()->set_total(*total);
-  if (impl_->remember(run, *entry, marks)) return;
+  // First in memory: a mark that is stored may not be readable at once.
   entry->unwritten.ends[rank] = {.evidence = evidence,
                                  .kind = kind,
                                  .success_seen = success_seen,
                                  .step = step,
                                  .total = total};
+  if (impl_->remember(run, *entry, marks) && entry->view.marked_end(rank)) return;
   impl_->overlay(*entry);
   impl_->tell(run, *entry);  // the fact must not wait
 }

@@ -249,16 +249,17 @@ std::optional<Refusal> StartRunner::still_hangs(const Start& start, BootTime now
     return one->work.context.run.first == start.work.context.run.first && at.step &&
            now >= bound_ends(*one, at);
   };
-  const auto of_it = static_cast<std::size_t>(std::ranges::count_if(abandoned_, of_job));
-  const bool job_is_full = of_it >= home_->options.most_abandoned_of_job;
+  std::vector<const Start*> of_it;
+  for (const std::shared_ptr<Start>& one : abandoned_)
+    if (of_job(one)) of_it.push_back(one.get());
+  const bool job_is_full = of_it.size() >= home_->options.most_abandoned_of_job;
   if (!job_is_full && abandoned_.size() < home_->options.most_abandoned) return std::nullopt;
-  const Start& first =
-      job_is_full ? **std::ranges::find_if(abandoned_, of_job) : *abandoned_.front();
+  const Start& first = job_is_full ? *of_it.front() : *abandoned_.front();
   const StartProgress::Now at = first.work.progress->now();
   return before_steps(fmt::format(
       "{} earlier starts{} still hang on this node, one for {} s in step '{}', {}; is that file "
       "system there? They end with it, or with a restart of the agent",
-      job_is_full ? of_it : abandoned_.size(), job_is_full ? " of this job" : "",
+      job_is_full ? of_it.size() : abandoned_.size(), job_is_full ? " of this job" : "",
       whole_seconds(now - first.since), row_of(at.step.value_or(kStartSteps.front().step)).word,
       at.sentence));
 }

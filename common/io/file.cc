@@ -92,11 +92,15 @@ Result<std::string> read_open(const UniqueFd& fd, const struct stat& status,
 
 Result<std::string> read_at(const std::filesystem::path& path, std::size_t most, int flags) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+  const bool refuses_links = (flags & O_NOFOLLOW) != 0;
+  if (!fd && errno == ELOOP && refuses_links)
+    return fail(ErrorCode::DataLoss, "reading '" + path.string() + "': it is a link");
   if (!fd) return failed("opening", path, errno);
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return failed("reading", path, errno);
   if (flags != 0 && !S_ISREG(status.st_mode))
-    return fail(ErrorCode::Io, "reading '" + path.string() + "': it is no regular file");
+    return fail(refuses_links ? ErrorCode::DataLoss : ErrorCode::Io,
+                "reading '" + path.string() + "': it is no regular file");
   return read_open(fd, status, path, most);
 }
 

@@ -27,7 +27,8 @@ enum class Links : std::uint8_t { Follow, Refuse };
 // file.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most);
 // For a directory that others write in. A pipe or a device in place of the file is an error at
-// once, because reading it might never end.
+// once, because reading it might never end. With Links::Refuse that is ErrorCode::DataLoss, and so
+// is a link.
 Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most,
                                       Links links = Links::Follow);
 

@@ -85,9 +85,17 @@ Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t 
   FramesRead read{.frames = {}, .next = offset, .tail = Tail::Clean, .more = false};
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | no_follow(links)));
   if (!fd && errno == ENOENT) return read;
+  if (!fd && errno == ELOOP && links == Links::Refuse) {
+    read.tail = Tail::Damaged;
+    return read;
+  }
   if (!fd) return failed("opening", path, errno);
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return failed("reading", path, errno);
+  if (links == Links::Refuse && !S_ISREG(status.st_mode)) {
+    read.tail = Tail::Damaged;
+    return read;
+  }
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size < offset) {
     read.tail = Tail::Damaged;

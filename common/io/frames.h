@@ -55,7 +55,7 @@ struct FramesRead {
 };
 // Reads from `offset`. A file that does not exist yet has no frames. `most` bounds the bytes that
 // one call reads, but the call always reads at least one whole frame. A file shorter than `offset`
-// is Damaged.
+// is Damaged. So is, with Links::Refuse, what is no file.
 Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t offset,
                                std::size_t most = kReadMost, Links links = Links::Follow);
 

@@ -127,6 +127,16 @@ TEST_F(LogsDirTest, ACursorThatIsALinkCountsAsEmpty) {
   EXPECT_EQ(fs::file_size(dir_.path() / "other"), 9U);
 }
 
+TEST_F(LogsDirTest, ACursorThatBecomesALinkIsNotWritten) {
+  auto cursor = CursorFile::load(logs_ / "c");
+  ASSERT_TRUE(cursor.has_value());
+  fs::create_symlink(dir_.path() / "other", logs_ / "c");
+  logs::v1::CursorRecord record;
+  record.mutable_parsed()->set_anchor("x");
+  EXPECT_FALSE(cursor->append(record).has_value());
+  EXPECT_FALSE(fs::exists(dir_.path() / "other"));
+}
+
 TEST_F(LogsDirTest, AProcessLogBehindALinkIsNotRead) {
   const fs::path plog = dir_.path() / "plog", tree = plog / "rank-0";
   fs::create_directories(tree / "debug/plog");

@@ -166,7 +166,10 @@ TEST_F(Frames, ALinkIsRefusedAndAPipeIsNotWaitedFor) {
   ASSERT_TRUE(FrameWriter::open(other));
   fs::create_symlink(other, file());
   EXPECT_TRUE(read_frames(file(), 0));
-  EXPECT_FALSE(read_frames(file(), 0, 1024, Links::Refuse));
+  const auto refused = read_frames(file(), 0, 1024, Links::Refuse);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->tail, Tail::Damaged);
+  EXPECT_EQ(read_regular_file(file(), 1024, Links::Refuse).error().code, ErrorCode::DataLoss);
   EXPECT_FALSE(FrameWriter::open(file(), Links::Refuse));
   fs::remove(file());
   ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
