@@ -64,8 +64,8 @@ class FileWatch final : public Watch {
   [[nodiscard]] std::vector<KnownPtr> all_runs() MUSTER_EXCLUDES(mutex_);
 
   const WatchOptions options_;
-  // Each log needs two descriptors, and each run one more. All logs together use at most a quarter
-  // of the process's limit.
+  // Each log needs two descriptors. All logs together use at most a quarter of the process's limit.
+  // The one of each run's LogsDir is not counted.
   const std::shared_ptr<io::DescriptorBudget> open_logs_;
   const std::shared_ptr<Marks> marks_ = std::make_shared<Marks>();
   WatchReports reports_;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,24 +21,24 @@ using namespace muster::io;
 
 constexpr std::size_t kPayloadsMost = 64;
 
-// A file in memory (tmpfs) with a path. Readers of run directories follow no link, so the path of a
-// descriptor would not do.
-class MemoryFile {
+// A file with a path. Readers of run directories follow no link, so a file in memory, whose path
+// would be that of its descriptor, does not do.
+class NamedFile {
  public:
-  explicit MemoryFile(std::string_view bytes) : fd_(::mkstemp(path_.data())) {
+  explicit NamedFile(std::string_view bytes) : fd_(::mkstemp(path_.data())) {
     while (!bytes.empty()) {
       const ssize_t written = ::write(fd_.get(), bytes.data(), bytes.size());
-      if (written <= 0) broken("a file in memory cannot be written");
+      if (written <= 0) broken("the file cannot be written");
       bytes.remove_prefix(static_cast<std::size_t>(written));
     }
   }
-  ~MemoryFile() { ::unlink(path_.c_str()); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
+  ~NamedFile() { ::unlink(path_.c_str()); }
+  NamedFile(const NamedFile&) = delete;
+  NamedFile& operator=(const NamedFile&) = delete;
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  std::string path_ = "/dev/shm/fuzz-frames.XXXXXX";
+  std::string path_ = std::filesystem::temp_directory_path() / "fuzz-frames.XXXXXX";
   UniqueFd fd_;
 };
 
@@ -56,13 +57,13 @@ void check_bytes(std::string_view bytes) {
 
 // Reads by path, a few bytes at a time: the frames and the result about the tail must be the same.
 void check_file(std::string_view bytes, std::size_t most) {
-  const MemoryFile file(bytes);
+  const NamedFile file(bytes);
   const Decoded decoded = decode_frames(bytes);
   std::vector<std::string> frames;
   std::uint64_t next = 0;
   for (bool more = true; more;) {
     const auto read = read_frames(file.path(), next, most);
-    require(read.has_value(), "a file in memory can be read");
+    require(read.has_value(), "the file can be read");
     frames.insert(frames.end(), read->frames.begin(), read->frames.end());
     require(!read->more || read->next > next, "every read gets on");
     next = read->next;

@@ -7,6 +7,7 @@
 #include <future>
 
 #include "common/log/log.h"
+#include "tests/support/on_loop.h"
 #include "tests/unit/agent_link/fake_controller.h"
 
 namespace muster::agent {
@@ -32,14 +33,7 @@ class LinkTest : public ::testing::Test {
     std::filesystem::remove_all(dir_);
   }
 
-  void on_loop(const std::function<void()>& task) {
-    std::promise<void> done;
-    loop_.post("test", [&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void on_loop(const std::function<void()>& task) { test::run_on(loop_, task); }
   void note(const std::string& what) {
     {
       const std::lock_guard lock(mutex_);

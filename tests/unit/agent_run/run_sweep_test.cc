@@ -24,14 +24,7 @@ class RunSweepTest : public ::testing::Test {
       ::waitpid(pid, nullptr, 0);
     }
   }
-  void on_loop(const std::function<void()>& task) {
-    std::promise<void> done;
-    loop_.post("test", [&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void on_loop(const std::function<void()>& task) { test::run_on(loop_, task); }
   // A process in a session of its own, with this process tag.
   pid_t start(const std::string& tag) {
     auto pid = process::spawn({.path = "sleep",

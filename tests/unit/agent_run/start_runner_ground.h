@@ -93,14 +93,7 @@ class StartRunnerTest : public ::testing::Test {
                                                   .bound = std::move(bound)});
     });
   }
-  void on_loop(const std::function<void()>& task) {
-    std::promise<void> done;
-    loop_.post("test", [&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void on_loop(const std::function<void()>& task) { test::run_on(loop_, task); }
   [[nodiscard]] v1::NodeLaunch order(const std::string& job) const {
     v1::NodeLaunch order;
     order.set_job_name(job);

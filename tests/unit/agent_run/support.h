@@ -28,6 +28,7 @@
 #include "common/async/loop.h"
 #include "common/process/identity.h"
 #include "common/process/process_tag.h"
+#include "tests/support/on_loop.h"
 
 namespace muster::agent {
 
@@ -112,14 +113,7 @@ class HostIncarnation {
   HostIncarnation(const HostIncarnation&) = delete;
   HostIncarnation& operator=(const HostIncarnation&) = delete;
 
-  void on_loop(const std::function<void()>& task) {
-    std::promise<void> done;
-    loop_.post("test", [&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void on_loop(const std::function<void()>& task) { test::run_on(loop_, task); }
   void perform(const Action& action) {
     on_loop([&] {
       host_->perform(action);

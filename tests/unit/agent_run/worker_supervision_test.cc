@@ -45,14 +45,7 @@ class WorkerSupervisionTest : public ::testing::Test {
       ::waitpid(pid, nullptr, 0);
     }
   }
-  void on_loop(const std::function<void()>& task) {
-    std::promise<void> done;
-    loop_.post("test", [&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void on_loop(const std::function<void()>& task) { test::run_on(loop_, task); }
   void note(const std::string& what) {
     {
       const std::lock_guard lock(mutex_);
