@@ -1,5 +1,5 @@
 # One target a folder. muster_library(NAME DEPS ...) takes every .cc of the calling folder but main.cc;
-# muster_binary(NAME DEPS ...) is that folder's main.cc. tests/tidy checks that includes follow the DEPS.
+# muster_binary(NAME [LINK -static] DEPS ...) is that folder's main.cc, a program that is delivered. tests/tidy checks that includes follow the DEPS.
 # A large target may have rooms: ROOMS FOLDER or "FOLDER: OTHER...", where the files of a subfolder may include those of the rooms named behind the
 # colon. The target's own folder may include all of them, and they include nothing of it. They share one target, so that they share a PCH and unity files.
 find_package(Threads REQUIRED)
@@ -31,7 +31,7 @@ else()
 endif()
 add_compile_options($<$<CONFIG:Release>:-fno-plt>)
 
-# Libraries of Debian's: shared, or (release) their .a files by path, so that everything but glibc is static.
+# Libraries of Debian's: shared, or (release) their .a files by path, so that everything can be static.
 # muster_archives(OUT NAME...): the .a paths, in the order given.
 function(muster_archives out)
   set(paths "")
@@ -65,7 +65,6 @@ if(MUSTER_STATIC)
   muster_archives(grpc_archives ${grpc_libs})
   list(JOIN grpc_archives "," grpc_archives)
   target_link_libraries(muster_grpc INTERFACE "$<LINK_GROUP:RESCAN,${grpc_archives}>" Threads::Threads dl m)
-  add_link_options(-static-libstdc++ -static-libgcc)
 else()
   pkg_check_modules(GRPC REQUIRED IMPORTED_TARGET grpc++ protobuf)
   target_link_libraries(muster_grpc INTERFACE PkgConfig::GRPC Threads::Threads)
@@ -122,10 +121,20 @@ function(muster_library name)
 endfunction()
 
 function(muster_binary name)
-  cmake_parse_arguments(arg "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(arg "" "LINK" "DEPS" ${ARGN})
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/main.cc)
     add_executable(${name} main.cc)
     target_link_libraries(${name} PRIVATE ${arg_DEPS} muster_warnings)
+    # With the C library, too: hosts have older ones (docs/decisions/0017). Tests and benchmarks run where they are built, and stay dynamic.
+    # -static-pie and -static-libstdc++ exclude each other: g++ would put -Bdynamic behind libstdc++, and libc would be found as a shared one.
+    if(MUSTER_STATIC)
+      if(NOT arg_LINK)
+        set(arg_LINK -static-pie)
+      endif()
+      target_link_options(${name} PRIVATE ${arg_LINK})
+      # The libraries' own -Bstatic .. -Bdynamic pairs would leave libc to be found as a shared one.
+      set_target_properties(${name} PROPERTIES LINK_SEARCH_END_STATIC ON)
+    endif()
   endif()
 endfunction()
 

@@ -1,8 +1,6 @@
 #include "agent/launch/launch_record.h"
 
 #include <fmt/format.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -92,43 +90,6 @@ std::string absolute_in(const std::string& cwd, const std::string& path) {
 }
 
 }  // namespace
-
-Result<UserEntry> find_user(const std::string& name) {
-  std::vector<char> buffer(16 << 10);
-  passwd entry{};
-  passwd* found = nullptr;
-  const auto lookup = [&] {
-    return name.empty() ? getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found)
-                        : getpwnam_r(name.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  };
-  int rc = lookup();
-  while (rc == ERANGE && buffer.size() < (1U << 20U)) {
-    buffer.resize(buffer.size() * 2);
-    rc = lookup();
-  }
-  if (found == nullptr) {
-    // A user number without a name may be the agent's own user (in a container). Such a user may
-    // still run its ranks.
-    if (name.empty())
-      return UserEntry{
-          .name = std::to_string(geteuid()), .home = "/", .uid = geteuid(), .gid = getegid()};
-    return fail(
-        ErrorCode::NotFound,
-        fmt::format("there is no user '{}' on this node; create it here, or change runtime.user",
-                    name));
-  }
-  UserEntry user{
-      .name = entry.pw_name, .home = entry.pw_dir, .uid = entry.pw_uid, .gid = entry.pw_gid};
-  int count = 64;
-  std::vector<gid_t> groups(static_cast<std::size_t>(count));
-  if (getgrouplist(entry.pw_name, entry.pw_gid, groups.data(), &count) < 0) {
-    groups.resize(static_cast<std::size_t>(count));
-    getgrouplist(entry.pw_name, entry.pw_gid, groups.data(), &count);
-  }
-  groups.resize(static_cast<std::size_t>(count));
-  user.groups.assign(groups.begin(), groups.end());
-  return user;
-}
 
 Result<std::string> resolve_program(const std::string& program, const std::string& path,
                                     const std::string& cwd, const UserEntry* user) {

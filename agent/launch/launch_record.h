@@ -1,6 +1,6 @@
 // make_launch() turns the controller's NodeLaunch into the worker's launch record: the whole
 // environment of every rank, argv[0] as an absolute path, the user's numbers. It keeps no state. It
-// reads the user table, searches for programs and writes nothing; it may run on any thread.
+// searches for programs and writes nothing; it may run on any thread.
 //
 // The environment: ranks inherit only PATH from the agent. These are set before the launch's own
 // variables, which may replace all but the last:
@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "agent/core/reconcile.h"
+#include "agent/launch/user_entry.h"
 #include "common/base/error.h"
 #include "common/engine/model/engine.h"
 #include "common/rundir/layout.h"
@@ -43,14 +44,6 @@ namespace muster::agent {
 // bash if it exists, because people write `source` and arrays
 inline constexpr const char* kSetupShells[] = {"/bin/bash", "/bin/sh"};
 inline constexpr const char* kEnvProgram = "/usr/bin/env";
-
-struct UserEntry {
-  std::string name, home;
-  std::uint32_t uid = 0, gid = 0;
-  std::vector<std::uint32_t> groups;
-};
-// Empty name: the agent's own user. Errors: no such user.
-Result<UserEntry> find_user(const std::string& name);
 
 struct LaunchContext {
   RunKey run;

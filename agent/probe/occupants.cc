@@ -1,17 +1,16 @@
 #include "agent/probe/occupants.h"
 
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <memory>
 
 #include "agent/probe/text.h"
 #include "common/engine/ranktable/words.h"
 #include "common/io/file.h"
+#include "common/name_service/entries.h"
+#include "common/name_service/getent.h"
 #include "common/process/identity.h"
 
 namespace muster::agent::probe {
@@ -41,14 +40,9 @@ bool same_name(std::string_view reported, pid_t pid) {
 std::string user_of(pid_t pid) {
   struct stat info{};
   if (::stat(("/proc/" + std::to_string(pid)).c_str(), &info) != 0) return {};
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/etc/passwd", "re"),
-                                                             std::fclose);
-  std::array<char, 4096> buffer{};
-  passwd entry{};
-  passwd* found = nullptr;
-  while (file && ::fgetpwent_r(file.get(), &entry, buffer.data(), buffer.size(), &found) == 0) {
-    if (found->pw_uid == info.st_uid) return clean(found->pw_name, 60);
-  }
+  const auto passwd = name_service::read_table("/etc/passwd");
+  if (const auto user = name_service::user_in(passwd.value_or(""), info.st_uid))
+    return clean(user->name, 60);
   return "uid " + std::to_string(info.st_uid);
 }
 

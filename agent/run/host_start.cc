@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "agent/run/host_impl.h"
 #include "common/io/room.h"
 #include "common/process/cgroup.h"
@@ -155,6 +157,8 @@ Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1
                        .flags = O_WRONLY | O_CREAT | O_APPEND,
                        .mode = 0600},
       .new_session = true};
+  if (const char* offset = std::getenv(kWallClockOffsetVariable); offset != nullptr)
+    request.env.push_back(fmt::format("{}={}", kWallClockOffsetVariable, offset));
   if (launch.has_container()) go_by_container(request, launch.container());
   auto pid = process::spawn(request);
   if (!pid) return fail(of_node(std::move(pid).error().in("starting the worker")));

@@ -1,21 +1,18 @@
 #include "agent/start/start_checks.h"
 
 #include <fmt/format.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <memory>
 #include <system_error>
 
 #include "agent/container/container_command.h"
 #include "agent/launch/spec_keys.h"
 #include "common/io/unique_fd.h"
+#include "common/name_service/hosts.h"
 
 namespace muster::agent {
 namespace {
@@ -47,22 +44,17 @@ Refusal not_there(const v1::NodeLaunch& order, std::string_view key,
   return node_failure(text + "; is that file system sound on this node?");
 }
 
-// Returns 0, or the errno of a bind to host:port. SO_REUSEADDR is on, because sockets of an ended
+// Returns 0, or the errno of a bind to the port. SO_REUSEADDR is on, because sockets of an ended
 // attempt in TIME_WAIT do not stop a training framework either.
-int try_bind(const addrinfo& address, std::uint32_t port) {
-  sockaddr_storage storage{};
-  std::memcpy(&storage, address.ai_addr, address.ai_addrlen);
-  const auto network_port = htons(static_cast<std::uint16_t>(port));
-  if (address.ai_family == AF_INET) {
-    reinterpret_cast<sockaddr_in&>(storage).sin_port = network_port;
-  } else {
-    reinterpret_cast<sockaddr_in6&>(storage).sin6_port = network_port;
-  }
-  const io::UniqueFd fd(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+int try_bind(const std::string& address, std::uint32_t port) {
+  const auto local = name_service::socket_address(address, static_cast<std::uint16_t>(port));
+  if (!local) return EADDRNOTAVAIL;
+  const io::UniqueFd fd(::socket(local->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return errno;
   const int on = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), address.ai_addrlen) != 0)
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&*local), name_service::size_of(*local)) !=
+      0)
     return errno;
   // Two sockets that both allow reuse may be bound to one port; only listen(2) detects the
   // conflict.
@@ -111,8 +103,8 @@ std::optional<Refusal> check_user(const v1::NodeLaunch& order, UserEntry& user, 
   set_user = false;
   auto found = find_user(order.user());
   if (!found)
-    return launch_failure(
-        fmt::format("starting as user '{}': {}", order.user(), found.error().message));
+    return refusal_of(
+        std::move(found.error()).in(fmt::format("starting as user '{}'", order.user())));
   user = std::move(*found);
   if (user.uid == ::geteuid()) return std::nullopt;
   if (::geteuid() != 0) {
@@ -221,20 +213,15 @@ std::optional<Refusal> check_room(const v1::NodeLaunch& order, const NodeFacts& 
 
 std::optional<Refusal> check_ports(const v1::NodeLaunch& order) {
   if (order.ports().empty()) return std::nullopt;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  if (const int rc = ::getaddrinfo(order.address().empty() ? nullptr : order.address().c_str(), "0",
-                                   &hints, &found);
-      rc != 0) {
+  const auto addresses =
+      name_service::addresses_of(order.address().empty() ? "0.0.0.0" : order.address());
+  if (!addresses) {
     return node_failure(fmt::format(
         "probing ports on this node's address '{}': {}; restart the agent with the right --address",
-        order.address(), ::gai_strerror(rc)));
+        order.address(), addresses.error().message));
   }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
   for (const std::uint32_t port : order.ports()) {
-    const int error = try_bind(*found, port);
+    const int error = try_bind(addresses->front(), port);
     if (error == EADDRINUSE) {
       return Refusal{
           .why = v1::START_FAILURE_PORT,

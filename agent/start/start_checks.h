@@ -1,6 +1,6 @@
 // Functions that check this node before a run starts; each returns a sentence about what is wrong.
-// They keep no state. They read the file system and bind ports for a moment, change nothing, and
-// may run on any thread.
+// They keep no state. They read the file system, look the user and the node's address up, and bind
+// ports for a moment. They change nothing. They may block, so they run on the thread of a start.
 //
 // What only exec can detect (a broken interpreter line) is left to the worker.
 #pragma once

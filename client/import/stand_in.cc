@@ -98,7 +98,8 @@ Variables before(const fs::path& directory) {
 int record(const fs::path& directory, const Captured& call) {
   const std::string bytes = to_bytes(call);
   for (std::size_t number = 0; number < kCallsMost; ++number) {
-    const auto made = io::create_file(calls_dir(directory) / std::to_string(number), bytes);
+    const auto made =
+        io::create_file(calls_dir(directory) / std::to_string(number), bytes, io::Durable::No);
     if (made && !*made) continue;  // another call has this number
     if (made) return 0;
     fmt::print(stderr, "muster import: {}\n", made.error().message);

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace muster {
 
@@ -35,7 +36,15 @@ class Clock {
   [[nodiscard]] virtual Now now() const = 0;
 };
 
+// For tests of several programs: milliseconds (at most 24 days) by which the wall clock of this
+// process is wrong. It is read once. An agent passes it to its workers. Never set it on a node that
+// people use.
+inline constexpr const char* kWallClockOffsetVariable = "MUSTER_WALL_CLOCK_OFFSET_MS";
+
 // Reads CLOCK_REALTIME and CLOCK_BOOTTIME. It is never destroyed.
 const Clock& system_clock();
+
+// The whole second in UTC, for people: "2026-11-26T10:00:00Z".
+std::string utc_text(WallTime time);
 
 }  // namespace muster

@@ -19,6 +19,9 @@ std::unexpected<Error> failed(const char* doing, const std::filesystem::path& pa
   return result;
 }
 
+// A stale file of a dead process with our pid may have the first numbers.
+constexpr int kTemporaryTries = 100;
+
 std::filesystem::path temporary_for(const std::filesystem::path& path) {
   static std::atomic<unsigned> counter{0};
   return path.parent_path() / ("." + path.filename().string() + "." + std::to_string(::getpid()) +
@@ -32,21 +35,38 @@ Result<void> sync_folder(const std::filesystem::path& path) {
   return {};
 }
 
+struct Temporary {
+  std::filesystem::path path;
+  UniqueFd fd;
+};
+
+// The file is always a new one. In a directory that others write in, somebody may have made the
+// file of the next number, with a mode of their own or as a link.
+Result<Temporary> create_temporary(const std::filesystem::path& path) {
+  for (int tries = 1;; ++tries) {
+    auto temporary = temporary_for(path);
+    UniqueFd fd(
+        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (fd) return Temporary{.path = std::move(temporary), .fd = std::move(fd)};
+    if (const int error = errno; error != EEXIST || tries == kTemporaryTries)
+      return failed("creating", temporary, error);
+  }
+}
+
 // Writes a complete temporary file in the directory of `path`. On an error it leaves no file.
 Result<std::filesystem::path> write_temporary(const std::filesystem::path& path,
                                               std::string_view bytes, Durable durable) {
-  auto temporary = temporary_for(path);
-  UniqueFd fd(
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return failed("creating", temporary, errno);
+  auto temporary = create_temporary(path);
+  if (!temporary) return fail(std::move(temporary.error()));
+  const int fd = temporary->fd.get();
   std::size_t written = 0;
-  int error = write_all(fd.get(), bytes, written);
-  if (error == 0 && durable == Durable::Yes && ::fsync(fd.get()) != 0) error = errno;
+  int error = write_all(fd, bytes, written);
+  if (error == 0 && durable == Durable::Yes && ::fsync(fd) != 0) error = errno;
   if (error != 0) {
-    ::unlink(temporary.c_str());
+    ::unlink(temporary->path.c_str());
     return failed("writing", path, error);
   }
-  return temporary;
+  return std::move(temporary->path);
 }
 
 }  // namespace
@@ -90,7 +110,8 @@ Result<std::string> read_open(const UniqueFd& fd, const struct stat& status,
   }
 }
 
-Result<std::string> read_at(const std::filesystem::path& path, std::size_t most, int flags) {
+Result<std::string> read_at(const std::filesystem::path& path, std::size_t most, int flags,
+                            const StatusCheck& check = {}) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
   const bool refuses_links = (flags & O_NOFOLLOW) != 0;
   if (!fd && errno == ELOOP && refuses_links)
@@ -101,6 +122,9 @@ Result<std::string> read_at(const std::filesystem::path& path, std::size_t most,
   if (flags != 0 && !S_ISREG(status.st_mode))
     return fail(refuses_links ? ErrorCode::DataLoss : ErrorCode::Io,
                 "reading '" + path.string() + "': it is no regular file");
+  if (check) {
+    if (auto sound = check(status); !sound) return fail(std::move(sound.error()));
+  }
   return read_open(fd, status, path, most);
 }
 
@@ -112,6 +136,10 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t mos
 Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most,
                                       Links links) {
   return read_at(path, most, O_NONBLOCK | O_NOCTTY | (links == Links::Refuse ? O_NOFOLLOW : 0));
+}
+Result<std::string> read_checked_file(const std::filesystem::path& path, std::size_t most,
+                                      const StatusCheck& check) {
+  return read_at(path, most, O_NONBLOCK | O_NOCTTY, check);
 }
 
 Result<void> replace_file(const std::filesystem::path& path, std::string_view bytes,
@@ -138,19 +166,24 @@ Result<void> overwrite_file(const std::filesystem::path& path, std::string_view 
   return {};
 }
 
-Result<bool> create_file(const std::filesystem::path& path, std::string_view bytes) {
-  auto temporary = write_temporary(path, bytes, Durable::No);
+Result<bool> create_file(const std::filesystem::path& path, std::string_view bytes,
+                         Durable durable) {
+  auto temporary = write_temporary(path, bytes, durable);
   if (!temporary) return fail(std::move(temporary.error()));
   // File systems without RENAME_NOREPLACE (NFS) use link(2) instead.
-  if (::renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0)
-    return true;
-  int error = errno;
-  if (error == EINVAL || error == ENOSYS)
-    error = ::link(temporary->c_str(), path.c_str()) == 0 ? 0 : errno;
-  ::unlink(temporary->c_str());
-  if (error == 0) return true;
+  int error = 0;
+  if (::renameat2(AT_FDCWD, temporary->c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) != 0) {
+    error = errno;
+    if (error == EINVAL || error == ENOSYS)
+      error = ::link(temporary->c_str(), path.c_str()) == 0 ? 0 : errno;
+    ::unlink(temporary->c_str());
+  }
   if (error == EEXIST) return false;
-  return failed("creating", path, error);
+  if (error != 0) return failed("creating", path, error);
+  if (durable == Durable::Yes) {
+    if (auto synced = sync_folder(path); !synced) return fail(std::move(synced.error()));
+  }
+  return true;
 }
 
 Result<void> make_dirs(const std::filesystem::path& path, unsigned mode) {

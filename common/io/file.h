@@ -9,9 +9,12 @@
 // 64 synced directories would cost more than the launch.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -31,9 +34,17 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t mos
 // is a link.
 Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most,
                                       Links links = Links::Follow);
+// Works like read_regular_file, but `check` sees the status of the open file before its bytes are
+// read. An error of `check` is the result. For a secret: the file that was checked is the one that
+// is read.
+using StatusCheck = std::function<Result<void>(const struct stat&)>;
+Result<std::string> read_checked_file(const std::filesystem::path& path, std::size_t most,
+                                      const StatusCheck& check);
 
 // Writes a temporary file of mode 0600 in the same directory, then renames it. Readers see the old
-// bytes or the new ones.
+// bytes or the new ones. The temporary file is a new one, ".NAME.PID.NUMBER", also in a directory
+// where others have made files and links with such names. After a crash it stays, and nobody reads
+// it.
 Result<void> replace_file(const std::filesystem::path& path, std::string_view bytes,
                           Durable durable);
 
@@ -44,7 +55,8 @@ Result<void> overwrite_file(const std::filesystem::path& path, std::string_view 
 // Works like replace_file, but only if `path` does not exist yet. Returns false if another caller
 // was first; then the other caller's file stays. Exactly one of any number of concurrent callers
 // gets true. Nobody ever reads a part: it is like O_EXCL with the content already inside.
-Result<bool> create_file(const std::filesystem::path& path, std::string_view bytes);
+Result<bool> create_file(const std::filesystem::path& path, std::string_view bytes,
+                         Durable durable);
 
 // Creates the directory and its missing parents with `mode`, whatever the umask is. Leaves an
 // existing directory as it is.

@@ -72,7 +72,7 @@ Result<std::optional<v1::Launch>> read_launch(const RunLayout& run) {
 Result<bool> write_claim(const RunLayout& run, const v1::Claim& claim) {
   auto frame = frame_of(claim);
   if (!frame) return fail(std::move(frame.error()));
-  return io::create_file(run.claim(), *frame);
+  return io::create_file(run.claim(), *frame, io::Durable::No);
 }
 
 Result<std::optional<v1::Claim>> read_claim(const RunLayout& run) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/base/names.h"
 #include "common/proto/proto_lineage.h"
 #include "common/proto/proto_time.h"
 #include "controller/core/journal_end/lost_end.h"
@@ -12,16 +13,6 @@ namespace muster::core {
 namespace {
 
 constexpr std::size_t kHelloWordMost = 256;
-
-bool sound_name(const std::string& name) {
-  if (name.empty() || name.size() > 63) return false;
-  for (const char c : name) {
-    const bool alphanumeric =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!alphanumeric && c != '.' && c != '_' && c != '-') return false;
-  }
-  return name.front() != '.' && name.front() != '_' && name.front() != '-';
-}
 
 // What every agent sends, and this Hello does not have. Empty: nothing.
 std::string missing(const v1::Hello& hello) {
@@ -81,7 +72,7 @@ Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex lo
   const auto refuse = [](ErrorCode code, std::string text) {
     return Judged{.refusal = Error{.code = code, .message = std::move(text)}, .behind = {}};
   };
-  if (!sound_name(hello.node())) {
+  if (!is_node_name(hello.node())) {
     return refuse(ErrorCode::InvalidArgument,
                   who +
                       ": not a node name; letters, digits, '.', '_', '-', at most 63, the first a "

@@ -212,6 +212,14 @@ BANNED = [
         "a pidfd whose start time was checked (common/process/pidfd.h)",
         ("worker/", "common/process/", "tests/"),
     ),
+    (
+        re.compile(
+            r"\b(getaddrinfo|getnameinfo|gethostby(?:name|addr)\w*|getpw(?:nam|uid|ent)\w*|getgr(?:nam|gid|ent|ouplist)\w*"
+            r"|initgroups|getservby\w*|dlopen)\s*\("
+        ),
+        "common/name_service: the programs are static and run on hosts with another C library, whose plug-ins they cannot load",
+        ("tests/",),  # they stay dynamic
+    ),
     (re.compile(r"\busing namespace std\s*;"), "names spelled out", ()),
     (
         re.compile(r"\bdefault\s*:"),

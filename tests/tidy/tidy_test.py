@@ -94,6 +94,23 @@ class Tidy(unittest.TestCase):
             ],
         )
 
+    def test_the_c_librarys_name_service_is_for_tests_alone(self):
+        self.write("agent/CMakeLists.txt", "muster_library(muster_agent DEPS)\n")
+        calls = (
+            "int rc = ::getaddrinfo(name, port, &hints, &found);\n",
+            "rc = getpwnam_r(name, &entry, buffer, size, &found);\n",
+            "int count = getgrouplist(name, gid, groups, &most);\n",
+            "void* plug_in = dlopen(path, RTLD_NOW);\n",
+            'ask("getaddrinfo(");  // getpwuid(0)\n',
+            "::getgroups(0, nullptr);\n",
+        )
+        self.write("agent/a.cc", "".join(calls))
+        self.write("tests/unit/a_test.cc", "".join(calls))
+        self.assertEqual(
+            [line.split(": ")[:2] for line in self.problems()],
+            [[f"agent/a.cc:{line}", "banned"] for line in range(1, 5)],
+        )
+
     def test_prose_fits_and_tables_may_be_wider(self):
         wide = "word " * 30
         self.write(

@@ -2,11 +2,11 @@
 // output (common/process/tool.h), or from /etc/hccn.conf.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <optional>
@@ -15,6 +15,7 @@
 #include "common/engine/ranktable/hccn.h"
 #include "common/engine/ranktable/words.h"
 #include "common/io/unique_fd.h"
+#include "common/name_service/hosts.h"
 #include "common/process/tool.h"
 
 namespace muster::client {
@@ -56,16 +57,10 @@ Answered ask_tool(const std::vector<std::uint32_t>& devices, std::chrono::millis
   return {.addresses = std::move(addresses), .why = {}};
 }
 
-// Returns an empty text if there is no address, or only a loopback one.
-std::string text_of(const sockaddr& socket_address) {
-  std::array<char, NI_MAXHOST> host{};
-  if (::getnameinfo(&socket_address, sizeof(sockaddr_in), host.data(), host.size(), nullptr, 0,
-                    NI_NUMERICHOST) != 0)
-    return {};
-  const auto address = ranktable::parse_address(host.data());
-  return address && !ranktable::is_loopback(*address) && !ranktable::is_unspecified(*address)
-             ? host.data()
-             : "";
+// An address of this server that others can use: not empty, no loopback one.
+bool is_usable(const std::string& text) {
+  const auto address = ranktable::parse_address(text);
+  return address && !ranktable::is_loopback(*address) && !ranktable::is_unspecified(*address);
 }
 
 // Asks the kernel which own address it would use for an address that belongs to nobody (RFC 5737).
@@ -81,7 +76,8 @@ std::string address_of_default_route() {
   sockaddr_storage own{};
   socklen_t size = sizeof(own);
   if (::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return {};
-  return text_of(reinterpret_cast<const sockaddr&>(own));
+  std::string text = name_service::address_text(own);
+  return is_usable(text) ? text : "";
 }
 
 }  // namespace
@@ -134,21 +130,20 @@ Result<Addresses> card_addresses(const std::vector<std::uint32_t>& devices,
 Result<ServerId> own_server_id() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name.fill(0);
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(name.data(), nullptr, &hints, &list);
+  const auto addresses = name_service::addresses_of(name.data());
   ServerId found;
-  for (const addrinfo* each = error == 0 ? list : nullptr; each != nullptr && found.id.empty();
-       each = each->ai_next) {
-    if (const std::string text = text_of(*each->ai_addr); !text.empty()) found.id = text;
+  if (addresses) {
+    // A rank table has the IPv4 address of a server.
+    const auto usable = std::ranges::find_if(*addresses, [](const std::string& text) {
+      return text.find(':') == std::string::npos && is_usable(text);
+    });
+    if (usable != addresses->end()) found.id = *usable;
   }
-  if (error == 0) ::freeaddrinfo(list);
   if (!found.id.empty()) return found;
-  const std::string why =
-      error == 0 ? fmt::format("resolves only to a loopback address, which every server has")
-                 : fmt::format("does not resolve ({})", ::gai_strerror(error));
+  const std::string why = addresses ? "resolves only to a loopback address, which every server has"
+                          : addresses.error().code == ErrorCode::NotFound
+                              ? "does not resolve"
+                              : fmt::format("does not resolve ({})", addresses.error().message);
   found.id = address_of_default_route();
   if (found.id.empty())
     return fail(ErrorCode::InvalidArgument,

@@ -62,12 +62,6 @@ bool is_variable_name(std::string_view text) {
          std::ranges::all_of(text, [&](char c) { return first(c) || (c >= '0' && c <= '9'); });
 }
 
-bool is_node_name(std::string_view text) {
-  return !text.empty() && text.size() <= 63 && letter_or_digit(text.front()) &&
-         std::ranges::all_of(
-             text, [](char c) { return letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
-}
-
 bool may_be_job(std::string_view text) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789._-";
   return text == "@last" || (!text.empty() && text.size() <= kJobNameMax &&

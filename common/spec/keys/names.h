@@ -1,4 +1,5 @@
-// Checks names in a spec: of a job, a stage, an input, a variable, a node. Pure.
+// Checks names in a spec: of a job, a stage, an input, a variable. Pure.
+// That of a node is common/base/names.h.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,6 @@ std::string job_name_problem(std::string_view text);
 bool is_stage_name(std::string_view text);
 bool is_input_name(std::string_view text);
 bool is_variable_name(std::string_view text);
-bool is_node_name(std::string_view text);
 // True if the text can be a job's name, a whole id, or the beginning of one, which all have the
 // same characters. "@last" is accepted, too.
 bool may_be_job(std::string_view text);

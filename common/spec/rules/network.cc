@@ -1,7 +1,7 @@
 // The rules of network.
 #include <fmt/format.h>
 
-#include "common/spec/keys/names.h"
+#include "common/base/names.h"
 #include "common/spec/keys/values.h"
 #include "common/spec/rules/checks.h"
 

@@ -7,11 +7,11 @@
 #include <set>
 #include <string_view>
 
+#include "common/base/names.h"
 #include "common/engine/ranktable/check_table.h"
 #include "common/engine/ranktable/rank_order.h"
 #include "common/engine/ranktable/read_table.h"
 #include "common/spec/keys/key_table.h"
-#include "common/spec/keys/names.h"
 #include "common/spec/keys/values.h"
 #include "common/spec/rules/checks.h"
 
