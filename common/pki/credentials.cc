@@ -1,0 +1,115 @@
+#include "common/pki/credentials.h"
+
+#include <openssl/x509.h>
+
+#include <system_error>
+#include <vector>
+
+#include "common/io/file.h"
+#include "common/pki/certificate.h"
+#include "common/pki/key.h"
+#include "common/pki/pem.h"
+#include "common/pki/printable.h"
+#include "common/pki/private_file.h"
+
+namespace muster::pki {
+namespace {
+
+constexpr std::size_t kCredentialsBytesMax = 64 << 10;
+
+std::unexpected<Error> unusable(std::string what) {
+  return fail(ErrorCode::InvalidArgument, "reading credentials: " + std::move(what));
+}
+
+std::unexpected<Error> is_there(const std::filesystem::path& path) {
+  return fail(ErrorCode::Conflict,
+              "writing credentials to '" + path.string() +
+                  "': the file is there already; name another one, or remove it");
+}
+
+}  // namespace
+
+Result<void> Credentials::check_time(WallTime now) const {
+  return pki::check_time(identity, not_before, not_after, now);
+}
+
+Result<Credentials> parse_credentials(std::string_view text) {
+  const OpenSslErrors errors;
+  const auto blocks = pem_blocks(text);
+  if (!blocks) return unusable(blocks.error().message);
+  std::vector<std::string_view> keys, certificates;
+  for (const PemBlock& block : *blocks) {
+    if (block.label == "CERTIFICATE") {
+      certificates.push_back(block.text);
+    } else if (is_private_key(block)) {
+      keys.push_back(block.text);
+    } else {
+      return unusable("a PEM block '" + printable(block.label) + "' does not belong there");
+    }
+  }
+  if (keys.size() != 1)
+    return unusable("there must be one private key, and there are " + std::to_string(keys.size()));
+  if (certificates.size() < 2)
+    return unusable(
+        "there must be two certificates at least, the owner's and then the CA's, and there are " +
+        std::to_string(certificates.size()));
+
+  auto key = Key::from_pem(keys.front());
+  if (!key) return unusable(key.error().message);
+  auto certificate = Certificate::from_pem(certificates.front());
+  if (!certificate) return unusable(certificate.error().message);
+  auto identity = certificate->identity();
+  if (!identity) return unusable(identity.error().message);
+  if (::X509_check_private_key(certificate->get(), key->get()) != 1)
+    return unusable("the private key is not that of the certificate of " + text_of(*identity));
+  auto key_pem = key->private_pem();
+  if (!key_pem) return unusable(key_pem.error().message);
+
+  Credentials credentials{.ca_pem = {},
+                          .certificate_pem = certificate->pem(),
+                          .key_pem = std::move(*key_pem),
+                          .identity = std::move(*identity),
+                          .not_before = certificate->not_before(),
+                          .not_after = certificate->not_after()};
+  bool signed_by_one = false;
+  for (std::size_t i = 1; i < certificates.size(); ++i) {
+    auto ca = Certificate::from_pem(certificates[i]);
+    if (!ca) return unusable(ca.error().message);
+    if (!ca->is_ca())
+      return unusable("certificate " + std::to_string(i + 1) + ", '" +
+                      printable(ca->common_name()) + "', is not that of a CA");
+    signed_by_one = signed_by_one || certificate->is_signed_by(*ca);
+    credentials.ca_pem += ca->pem();
+  }
+  if (!signed_by_one)
+    return unusable("no CA in it has signed the certificate of " + text_of(credentials.identity));
+  return credentials;
+}
+
+Result<Credentials> read_credentials(const std::filesystem::path& path) {
+  const auto text = read_private_file(path, kCredentialsBytesMax, "the credentials file",
+                                      "chmod 600 it, or make a new one");
+  if (!text) return fail(Error(text.error()));
+  auto credentials = parse_credentials(*text);
+  if (!credentials)
+    return fail(std::move(credentials.error()).in("in the file '" + path.string() + "'"));
+  return credentials;
+}
+
+Result<void> check_absent(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
+    return is_there(path);
+  return {};
+}
+
+Result<void> create_credentials(const std::filesystem::path& path, const Credentials& credentials) {
+  const auto created =
+      io::create_file(path, credentials.key_pem + credentials.certificate_pem + credentials.ca_pem,
+                      io::Durable::Yes);
+  if (!created) return fail(Error(created.error()).in("writing credentials"));
+  if (!*created) return is_there(path);
+  return {};
+}
+
+}  // namespace muster::pki
