@@ -62,10 +62,6 @@ void Agent::start_log_push() {
          return rpc::make_channel(found ? *found
                                         : rpc::Endpoint{.address = "unix:/nonexistent/muster"});
        },
-       .prepare =
-           [endpoint = options_.endpoint](grpc::ClientContext& context) {
-             if (auto found = endpoint()) rpc::authorize(context, found->token);
-           },
        .hello =
            [this] {
              const MutexLock lock(log_hello_mutex_);

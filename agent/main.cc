@@ -18,7 +18,9 @@
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
 #include "common/log/log.h"
+#include "common/pki/host_config.h"
 #include "common/process/identity.h"
+#include "common/rpc/grpc_log.h"
 
 namespace {
 
@@ -154,6 +156,8 @@ Result<int> run(const agent::CommandLine& line) {
 
 int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
+  pki::ignore_host_config();
+  rpc::silence_grpc();
   io::raise_descriptor_limit();
   auto line = agent::parse_command_line(argc, argv);
   if (!line) {

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "agent/core/utf8.h"
 #include "agent/probe/inventory.h"
 #include "common/base/duration.h"
+#include "common/base/names.h"
 #include "common/rpc/endpoint_file.h"
 
 namespace muster::agent {
@@ -38,13 +38,6 @@ std::filesystem::path next_to_own_binary(const char* name) {
   std::error_code error;
   const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? std::filesystem::path(name) : own.parent_path() / name;
-}
-
-bool sound_name(const std::string& name) {
-  const auto alnum = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
-  if (name.empty() || name.size() > 63 || !alnum(name.front())) return false;
-  return std::ranges::all_of(name,
-                             [&](char c) { return alnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 // "start:STEP:kill". It is read only from the environment: --help has nothing of it.
@@ -76,7 +69,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   line.state_dir = default_state_dir();
   line.worker = next_to_own_binary("muster-worker");
   std::string name = host_name(), state_dir = line.state_dir.string(),
-              worker = line.worker.string(), token_file, devices_from,
+              worker = line.worker.string(), credentials, devices_from,
               probe_interval = kProbeInterval;
   std::vector<std::string> labels;
   std::uint32_t devices = 0;
@@ -88,9 +81,12 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
                  "the controller: unix:/path, host:port, or its endpoint file")
       ->envname("MUSTER_CONTROLLER")
       ->required();
-  app.add_option("--token-file", token_file,
-                 "the cluster's token (mode 0600); an endpoint file names its own")
-      ->envname("MUSTER_TOKEN_FILE");
+  app.add_option(
+         "--credentials", credentials,
+         "for host:port: this node's key and certificate (mode 0600), as 'muster cert issue "
+         "--node' makes them")
+      ->envname("MUSTER_CREDENTIALS")
+      ->type_name("FILE");
   app.add_option("--name", name, "this node's name in the cluster")
       ->envname("MUSTER_NODE_NAME")
       ->capture_default_str();
@@ -160,7 +156,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
                                                 error.what() +
                                                 "; muster-agent --help lists what there is");
   }
-  if (!sound_name(name)) {
+  if (!is_node_name(name)) {
     return fail(ErrorCode::InvalidArgument, "reading the command line: '" + name +
                                                 "' is not a node name: letters, digits, '.', '_', "
                                                 "'-', at most 63, the first a letter or digit; "
@@ -181,7 +177,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   line.name = NodeName(name);
   line.state_dir = state_dir;
   line.worker = std::filesystem::absolute(worker);
-  line.token_file = token_file;
+  line.credentials = credentials;
   if (devices_option->count() > 0) line.devices = devices;
   line.devices_from = devices_from;
   auto interval = parse_duration(probe_interval);
@@ -198,18 +194,19 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
 }
 
 std::function<Result<rpc::Endpoint>()> endpoint_source(const CommandLine& command_line) {
-  return [controller = command_line.controller,
-          token_file = command_line.token_file]() -> Result<rpc::Endpoint> {
-    rpc::Endpoint endpoint{.address = controller};
-    if (is_file_name(controller)) {
-      auto loaded = rpc::load_endpoint(controller);
-      if (!loaded) return fail(std::move(loaded).error());
-      endpoint = std::move(*loaded);
-    }
-    if (!token_file.empty()) {
-      auto token = rpc::read_token_file(token_file);
-      if (!token) return fail(std::move(token).error());
-      endpoint.token = std::move(*token);
+  return [controller = command_line.controller, credentials = command_line.credentials,
+          node = command_line.name]() -> Result<rpc::Endpoint> {
+    auto endpoint = is_file_name(controller) ? rpc::load_endpoint(controller, credentials)
+                                             : rpc::endpoint_at(controller, credentials);
+    if (!endpoint || !endpoint->credentials) return endpoint;
+    // The controller would refuse them, too, and with a sentence that has no file.
+    if (const pki::Identity& owner = endpoint->credentials->identity;
+        owner.role != pki::Role::Node || owner.name != node.str()) {
+      const std::string file = credentials.string();
+      return fail(ErrorCode::NotAllowed,
+                  "the credentials of '" + file + "' are of " + pki::text_of(owner) +
+                      "; an agent needs those of node '" + node.str() +
+                      "': muster cert issue --node " + node.str() + " -o " + file);
     }
     return endpoint;
   };

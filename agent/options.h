@@ -1,8 +1,8 @@
 // CommandLine holds the agent's command line and its MUSTER_* variables. Plain values. main()
 // creates one at the start.
 //
-// Only the function that endpoint_source() returns reads files: the endpoint file and the token
-// file.
+// Only the function that endpoint_source() returns reads files: the endpoint file and the
+// credentials.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@
 namespace muster::agent {
 
 struct CommandLine {
-  std::string controller;  // address (unix:/path, host:port) or an endpoint file
-  std::filesystem::path token_file;
+  std::string controller;             // address (unix:/path, host:port) or an endpoint file
+  std::filesystem::path credentials;  // for host:port; empty: none
   NodeName name;
   std::filesystem::path state_dir;
   std::optional<std::uint32_t> devices;  // CPU slots
@@ -46,7 +46,8 @@ struct CommandLine {
 Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv);
 
 // Returns a function that finds the controller. The function reads the endpoint file again at each
-// call, because each controller rewrites it. Thread-safe.
+// call, because each controller rewrites it, and the credentials, which are renewed. Thread-safe.
+// Credentials of another node or of a user are NotAllowed.
 std::function<Result<rpc::Endpoint>()> endpoint_source(const CommandLine& command_line);
 
 }  // namespace muster::agent

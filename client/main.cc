@@ -14,6 +14,8 @@
 #include "client/commands/call/usage.h"
 #include "client/import/stand_in.h"
 #include "common/base/version.h"
+#include "common/pki/host_config.h"
+#include "common/rpc/grpc_log.h"
 
 namespace {
 
@@ -27,7 +29,7 @@ constexpr const char* kFirstSteps =
     "not found  11 not allowed\n"
     "              12 conflict or ambiguous  13 controller unreachable  64 usage or invalid spec  "
     "70 internal\n"
-    "variables:    every flag has one: MUSTER_CONTROLLER, MUSTER_TOKEN_FILE, MUSTER_OUTPUT for "
+    "variables:    every flag has one: MUSTER_CONTROLLER, MUSTER_CREDENTIALS, MUSTER_OUTPUT for "
     "every -o, else MUSTER_<VERB>_<FLAG>: MUSTER_LOGS_TAIL=100";
 
 int run_verb(int argc, char** argv) {
@@ -55,13 +57,13 @@ int run_verb(int argc, char** argv) {
   app.add_option("--controller", context.controller,
                  "unix:/path, host:port, or an endpoint file (default: the private cluster's)")
       ->type_name("ADDRESS");
-  app.add_option("--token-file", context.token_file,
-                 "the cluster's token, for host:port; an endpoint file names its own")
+  app.add_option("--credentials", context.credentials,
+                 "for host:port: your key and certificate, as 'muster cert issue' makes them")
       ->type_name("FILE");
   for (const auto add :
        {add_run,  add_import,    add_plan,   add_validate, add_explain, add_ps,     add_show,
         add_why,  add_logs,      add_events, add_watch,    add_wait,    add_cancel, add_resume,
-        add_ckpt, add_ranktable, add_env,    add_node,     add_local,   add_version}) {
+        add_ckpt, add_ranktable, add_env,    add_node,     add_cert,    add_local,  add_version}) {
     add(app, context, exit);
   }
   app.footer(kFirstSteps);  // after the verbs, which would inherit it
@@ -86,6 +88,8 @@ int run_verb(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (argc > 0 && muster::import::is_stand_in(argv[0]))
     return muster::import::run_stand_in(argc, argv);
+  muster::pki::ignore_host_config();
+  muster::rpc::silence_grpc();
   std::signal(SIGPIPE, SIG_DFL);  // `muster logs | head` ends without an error
   try {
     const int exit = run_verb(argc, argv);

@@ -25,8 +25,8 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  muster-controller --state-dir ~/.muster/controller                         private, over a "
     "unix socket\n"
-    "  muster-controller --state-dir /var/lib/muster --listen 127.0.0.1:7070      loopback, with a "
-    "token: /var/lib/muster/token\n"
+    "  muster-controller --state-dir /var/lib/muster --listen 0.0.0.0:7070        also over "
+    "TLS, for other machines\n"
     "  muster-controller --dump /var/lib/muster                                   what is in a "
     "journal, as text\n"
     "\n"
@@ -36,11 +36,6 @@ constexpr const char* kFooter =
 }  // namespace
 
 std::string_view version() { return MUSTER_VERSION; }
-
-bool Config::listens_on_tcp() const {
-  return std::ranges::any_of(listen,
-                             [](const std::string& address) { return !rpc::is_unix(address); });
-}
 
 Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_view text) {
   unsigned first = 0, last = 0;
@@ -57,20 +52,24 @@ Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_vie
               "port range '" + std::string(text) + "': give FIRST-LAST, 1024..65535");
 }
 
-Result<void> check_listen(const Config& config) {
+namespace {
+
+// Callers of this machine use the socket; over TCP they would need certificates.
+Result<void> complete_listen(Config& config) {
   for (const std::string& address : config.listen) {
     if (auto sound = rpc::check_address(address); !sound) return sound;
-    if (rpc::is_loopback(address)) continue;
-    if (!config.allow_plain_tcp) {
-      return fail(ErrorCode::NotAllowed,
-                  "listening on '" + address +
-                      "': other machines could reach it, and there is no TLS yet, so the token and "
-                      "all jobs would cross the network in the clear; on a network you trust give "
-                      "--allow-plain-tcp");
-    }
   }
-  return {};
+  if (std::ranges::any_of(config.listen, rpc::is_unix)) return {};
+  config.listen.push_back("unix:" + (config.state_dir / "controller.sock").string());
+  auto sound = rpc::check_address(config.listen.back());
+  if (sound) return {};
+  return fail(ErrorCode::InvalidArgument,
+              sound.error().message +
+                  " (--state-dir), or name another socket with --listen "
+                  "unix:/run/muster/controller.sock");
 }
+
+}  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CommandLine line;
@@ -86,18 +85,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   option("--state-dir", config.state_dir, "MUSTER_CONTROLLER_STATE_DIR",
          "Directory of journal, logs and outputs; made with mode 0700 where missing. Required")
       ->type_name("DIR");
-  option("--listen", config.listen, "MUSTER_CONTROLLER_LISTEN",
-         "Address to serve, repeatable: unix:/path or host:port (port 0: a free one); one that "
-         "other machines reach wants --allow-plain-tcp. Default unix:STATE_DIR/controller.sock")
-      ->type_name("ADDRESS");
   option(
-      "--token-file", config.token_file, "MUSTER_CONTROLLER_TOKEN_FILE",
-      "File with the token that callers over TCP must send, mode 0600; made, in a directory that "
-      "is there, when the controller listens on TCP and it is missing. Default STATE_DIR/token")
-      ->type_name("FILE");
-  app.add_flag("--allow-plain-tcp", config.allow_plain_tcp,
-               "Serve other machines without TLS: only on a network you trust")
-      ->envname("MUSTER_CONTROLLER_ALLOW_PLAIN_TCP");
+      "--listen", config.listen, "MUSTER_CONTROLLER_LISTEN",
+      "Address to serve, repeatable: unix:/path or host:port (port 0: a free one). Over TCP there "
+      "is TLS, and callers need a certificate ('muster cert issue'). Without a unix socket, "
+      "unix:STATE_DIR/controller.sock is served as well")
+      ->type_name("ADDRESS");
   option("--endpoint-file", config.endpoint_file, "MUSTER_CONTROLLER_ENDPOINT_FILE",
          "Where to write the address for clients and agents on this machine. Default "
          "STATE_DIR/endpoint.json")
@@ -163,13 +156,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return end(kUsage, "muster-controller: --state-dir is required; --help lists the flags\n");
   std::error_code ignored;
   config.state_dir = std::filesystem::absolute(config.state_dir, ignored).lexically_normal();
-  if (config.listen.empty())
-    config.listen.push_back("unix:" + (config.state_dir / "controller.sock").string());
-  if (auto sound = check_listen(config); !sound) return wrong(sound.error());
-  if (config.listens_on_tcp() && config.token_file.empty())
-    config.token_file = config.state_dir / "token";
-  if (!config.token_file.empty())
-    config.token_file = std::filesystem::absolute(config.token_file, ignored);
+  if (auto sound = complete_listen(config); !sound) return wrong(sound.error());
   if (config.endpoint_file.empty()) config.endpoint_file = config.state_dir / "endpoint.json";
   auto archive = parse_duration(archive_after);
   if (!archive) return wrong(std::move(archive.error()).in("--archive-after"));

@@ -14,9 +14,8 @@ namespace muster::controller {
 
 struct Config {
   std::filesystem::path state_dir;
-  std::vector<std::string> listen;   // empty: unix:STATE_DIR/controller.sock
-  std::filesystem::path token_file;  // empty: STATE_DIR/token, if it listens on TCP
-  bool allow_plain_tcp = false;
+  // At least one is a unix socket; unix:STATE_DIR/controller.sock is added where none is named.
+  std::vector<std::string> listen;
   std::filesystem::path endpoint_file;  // empty: STATE_DIR/endpoint.json
   std::string log_level = "info";
   std::filesystem::path log_file;  // empty: stderr and state_dir/controller.log
@@ -27,8 +26,6 @@ struct Config {
   Duration heartbeat_interval = std::chrono::seconds(1);
   std::uint16_t port_first = 20'000, port_last = 29'999;
   std::filesystem::path dump;  // not empty: print the ledger of this state directory and exit
-
-  [[nodiscard]] bool listens_on_tcp() const;
 };
 
 std::string_view version();
@@ -41,7 +38,5 @@ struct CommandLine {
 CommandLine parse_command_line(int argc, const char* const* argv);
 
 Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_view text);
-// Checks that all addresses may be listened on. The error names the first that may not, and why.
-Result<void> check_listen(const Config& config);
 
 }  // namespace muster::controller

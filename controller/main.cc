@@ -14,7 +14,15 @@
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
 #include "common/log/log.h"
+#include "common/pki/authority_dir.h"
+#include "common/pki/host_config.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/endpoint_file.h"
+#include "common/rpc/grpc_log.h"
+#include "common/rpc/tls_port.h"
+#include "controller/access/call_rules.h"
+#include "controller/access/refusals.h"
+#include "controller/api/certificate_service.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
 #include "controller/api/node_service.h"
@@ -62,21 +70,39 @@ void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& err
   });
 }
 
-Result<std::string> load_token(const Config& config) {
-  if (!config.listens_on_tcp()) return std::string();
-  auto token = rpc::read_token_file(config.token_file);
-  if (!token && token.error().code == ErrorCode::NotFound)
-    return rpc::make_token_file(config.token_file);
-  return token;
+// Without a port over TCP nothing needs the CA, and the controller starts without one. Its own
+// certificate is made anew at each start, and lives as long as the CA: who can read the one's key
+// can read the other's.
+Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
+    const Config& config, const Result<pki::Authority>& authority, const Clock& clock,
+    Refusals& refusals) {
+  if (std::ranges::all_of(config.listen, rpc::is_unix)) {
+    if (!authority)
+      log::warn("no certificates can be issued", {{"why", authority.error().message}});
+    return std::shared_ptr<grpc::ServerCredentials>();
+  }
+  if (!authority) return fail(Error(authority.error()));
+  auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
+  if (!own) return fail(std::move(own.error()));
+  return rpc::tls_credentials(*own, clock,
+                              {.may_call = may_call, .on_refused = [&refusals](const Error& error) {
+                                 refusals.note(error.message);
+                               }});
 }
 
 Result<void> write_endpoint(const Config& config, const Server& server, const ClusterId& cluster) {
-  const std::string& address = server.bound().front();
-  return rpc::write_endpoint_file(
-      config.endpoint_file, {.address = address,
-                             .token_file = rpc::is_unix(address) ? "" : config.token_file.string(),
-                             .cluster_id = cluster.str(),
-                             .pid = static_cast<std::uint64_t>(::getpid())});
+  rpc::EndpointFile file{.address = {},
+                         .tcp = {},
+                         .cluster_id = cluster.str(),
+                         .pid = static_cast<std::uint64_t>(::getpid())};
+  for (const std::string& address : server.bound()) {
+    if (!rpc::is_unix(address)) {
+      file.tcp.push_back(address);
+    } else if (file.address.empty()) {
+      file.address = address;
+    }
+  }
+  return rpc::write_endpoint_file(config.endpoint_file, file);
 }
 
 std::string random_hex(std::random_device& random) {
@@ -104,8 +130,6 @@ int run(const Config& config) {
   }
   if (const std::string missing = io::descriptors_missing(kDescriptorsWanted); !missing.empty())
     log::warn(missing);
-  auto token = load_token(config);
-  if (!token) return give_up(token.error());
 
   const journal::SqliteOptions kept{.dir = config.state_dir / "journal",
                                     .accept_loss = config.accept_loss,
@@ -168,11 +192,24 @@ int run(const Config& config) {
     log::error("a job is unreadable and is being stopped, the others go on",
                {{"job", job.str()}, {"why", why}});
 
+  const auto authority =
+      pki::open_authority(config.state_dir / "pki", started->cluster.str(), clock.now().wall);
+  Refusals refusals;
+  auto tcp = tcp_credentials(config, authority, clock, refusals);
+  if (!tcp) {
+    stop_loops();
+    return give_up(tcp.error());
+  }
+
   LogsCollected collected(shell, **store, work);
+  const auto on_refused = [&refusals](const Error& error) { refusals.note(error.message); };
   const std::unique_ptr<links::LogReceiver> receiver = links::LogReceiver::start(
       **store, {.known = [&](const JobId& job, AttemptNo) { return collected.known(job); },
+                .is_of = [&](const logs::LogKey& key,
+                             const NodeName& node) { return collected.is_of(key, node); },
                 .on_complete = [&](const JobId& job, AttemptNo attempt,
                                    RankNo rank) { collected.on_complete(job, attempt, rank); },
+                .on_refused = on_refused,
                 .on_trouble = [](const std::string& line) { log::warn(line); }});
   Hub hub(shell, **store, work, collected, clock,
           {.version = std::string(version()),
@@ -181,7 +218,8 @@ int run(const Config& config) {
            .on_behind =
                [&](const Error& error, std::uint64_t generation) {
                  mark_behind(shell, **journal, error, generation);
-               }},
+               },
+           .on_refused = on_refused},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
   Edge edge{.shell = shell,
             .logs = **store,
@@ -191,6 +229,7 @@ int run(const Config& config) {
             .shortage = [&] { return (*journal)->shortage(); }};
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
+  CertificateService certificates(authority, clock);
   hub.set_start(*started);
   shell.set_listener(&hub);
   shell.strand().assert_idle();
@@ -206,7 +245,7 @@ int run(const Config& config) {
                             },
                         .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
-  auto server = Server::start(config.listen, {&hub, &jobs, &nodes}, *token);
+  auto server = Server::start(config.listen, {&hub, &jobs, &nodes, &certificates}, *tcp);
   Result<void> announced = server ? write_endpoint(config, **server, started->cluster)
                                   : Result<void>(std::unexpected(server.error()));
   if (announced) {
@@ -236,6 +275,8 @@ int run(const Config& config) {
 int main(int argc, char** argv) {
   ::umask(077);
   ::signal(SIGPIPE, SIG_IGN);
+  muster::pki::ignore_host_config();
+  muster::rpc::silence_grpc();
   muster::io::raise_descriptor_limit();
   const muster::controller::CommandLine line = muster::controller::parse_command_line(argc, argv);
   if (line.exit_code >= 0) {

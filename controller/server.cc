@@ -9,8 +9,8 @@
 
 #include <cerrno>
 
+#include "common/name_service/hosts.h"
 #include "common/rpc/channel.h"
-#include "common/rpc/token_port.h"
 
 namespace muster::controller {
 namespace {
@@ -18,6 +18,19 @@ namespace {
 std::string socket_path(const std::string& address) {
   constexpr std::string_view kUnix = "unix:";
   return address.substr(kUnix.size());
+}
+
+// A host's name becomes its first address: gRPC's own look-up needs libraries of the host
+// (docs/decisions/0017-no-library-of-the-host.md).
+Result<std::string> numeric(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (rpc::is_unix(address) || name_service::socket_address(host, 0).has_value()) return address;
+  auto found = name_service::addresses_of(host);
+  if (!found) return fail(std::move(found.error()).in("listening on '" + address + "'"));
+  const std::string& first = found->front();
+  return (first.contains(':') ? "[" + first + "]" : first) + address.substr(colon);
 }
 
 Result<io::UniqueFd> lock_socket(const std::string& address) {
@@ -35,7 +48,7 @@ Result<io::UniqueFd> lock_socket(const std::string& address) {
 
 Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& addresses,
                                               const std::vector<grpc::Service*>& services,
-                                              const std::string& token) {
+                                              const std::shared_ptr<grpc::ServerCredentials>& tcp) {
   auto server = std::make_unique<Server>();
   for (const std::string& address : addresses) {
     if (!rpc::is_unix(address)) continue;
@@ -49,11 +62,12 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
   grpc::ServerBuilder builder;
   rpc::tune_server(builder);
   std::vector<int> ports(addresses.size(), -1);
-  const auto with_token = rpc::token_credentials(token);
-  for (std::size_t i = 0; i < addresses.size(); ++i)
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    auto address = numeric(addresses[i]);
+    if (!address) return fail(std::move(address.error()));
     builder.AddListeningPort(
-        addresses[i], rpc::is_unix(addresses[i]) ? grpc::InsecureServerCredentials() : with_token,
-        &ports[i]);
+        *address, rpc::is_unix(*address) ? grpc::InsecureServerCredentials() : tcp, &ports[i]);
+  }
   for (grpc::Service* service : services) builder.RegisterService(service);
   server->server_ = builder.BuildAndStart();
   for (std::size_t i = 0; i < addresses.size(); ++i) {

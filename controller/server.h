@@ -21,11 +21,11 @@ namespace muster::controller {
 class Server {
  public:
   // `addresses` as in --listen; bound() has the ports that were found for :0. Unix sockets get mode
-  // 0600 (the process's umask is 077), and need no other credential. Callers over TCP must send the
-  // token.
+  // 0600 (the process's umask is 077), and need no other credential. TCP ports get `tcp`
+  // (common/rpc/tls_port.h).
   static Result<std::unique_ptr<Server>> start(const std::vector<std::string>& addresses,
                                                const std::vector<grpc::Service*>& services,
-                                               const std::string& token);
+                                               const std::shared_ptr<grpc::ServerCredentials>& tcp);
 
   [[nodiscard]] const std::vector<std::string>& bound() const { return bound_; }
   void shut_down();

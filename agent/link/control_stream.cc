@@ -15,7 +15,6 @@ std::shared_ptr<ControlStream> ControlStream::open(async::Loop& loop, async::Gat
   // back-off and the channel's back-off would add up.
   stream->channel_ = rpc::make_channel(endpoint);
   stream->stub_ = v1::AgentService::NewStub(stream->channel_);
-  rpc::authorize(stream->context_, endpoint.token);
   stream->stub_->async()->Connect(&stream->context_, stream.get());
   // Writes come from the loop, outside of gRPC's callbacks. Without a hold, OnDone could arrive
   // during a write.

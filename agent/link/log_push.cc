@@ -131,7 +131,6 @@ std::optional<bool> StreamPush::serve() {
   const auto channel = hooks_.channel();
   if (!channel) return std::nullopt;
   grpc::ClientContext context;
-  if (hooks_.prepare) hooks_.prepare(context);
   {
     const MutexLock lock(mutex_);
     if (stopping_) return false;

@@ -38,8 +38,6 @@ struct LogPushHooks {
   // Called at each connection attempt. The channel must share no connection with the control stream
   // (rpc::make_channel).
   std::function<std::shared_ptr<grpc::Channel>()> channel;
-  // Adds credentials (rpc::authorize).
-  std::function<void(grpc::ClientContext&)> prepare;
   // Returns the first message to send, or nothing while there is no controller. In that case it is
   // called again every 100 ms, without a connection attempt.
   std::function<std::optional<v1::LogHello>()> hello;

@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "common/base/time.h"
+#include "common/pki/identity.h"
 #include "common/rpc/backoff.h"
 
 namespace muster::rpc {
@@ -12,17 +14,12 @@ constexpr int kKeepaliveTimeoutMs = 3'000;
 // It is long enough for a lost first packet (sent again after 1 s) and for a server that has to
 // greet 2,000 others.
 constexpr int kConnectMostMs = 2'000;
+constexpr int kHandshakeMostMs = 10'000;
 constexpr std::size_t kSocketPathMax = 107;  // sun_path, with its terminator
 
 }  // namespace
 
 bool is_unix(std::string_view address) { return address.starts_with("unix:"); }
-
-bool is_loopback(std::string_view address) {
-  if (is_unix(address)) return true;
-  const std::string_view host = address.substr(0, address.rfind(':'));
-  return host == "localhost" || host.starts_with("127.") || host == "[::1]";
-}
 
 Result<void> check_address(std::string_view address) {
   const std::string named = "'" + std::string(address) + "'";
@@ -34,8 +31,7 @@ Result<void> check_address(std::string_view address) {
     if (path.size() > kSocketPathMax) {
       return fail(ErrorCode::InvalidArgument,
                   "address " + named + ": the path has " + std::to_string(path.size()) +
-                      " bytes, a unix socket takes 107; choose a shorter state directory, or "
-                      "listen on 127.0.0.1:0");
+                      " bytes, a unix socket takes 107; choose a shorter one");
     }
     return {};
   }
@@ -70,13 +66,39 @@ grpc::ChannelArguments channel_arguments() {
   return arguments;
 }
 
-std::shared_ptr<grpc::Channel> make_channel(const Endpoint& endpoint) {
-  return grpc::CreateCustomChannel(endpoint.address, grpc::InsecureChannelCredentials(),
-                                   channel_arguments());
+Result<Endpoint> endpoint_at(const std::string& address,
+                             const std::filesystem::path& credentials_file) {
+  if (auto sound = check_address(address); !sound) return fail(std::move(sound.error()));
+  if (is_unix(address)) return Endpoint{.address = address, .credentials = nullptr};
+  if (credentials_file.empty()) {
+    return fail(ErrorCode::NotAllowed,
+                "calling the controller at '" + address +
+                    "': over TCP it wants a certificate; name a file with one (--credentials or "
+                    "MUSTER_CREDENTIALS); on the controller's machine, 'muster cert issue' makes "
+                    "it");
+  }
+  auto credentials = pki::read_credentials(credentials_file);
+  if (!credentials) return fail(std::move(credentials.error()));
+  const std::string doing = "using the credentials of '" + credentials_file.string() + "'";
+  if (auto valid = credentials->check_time(system_clock().now().wall); !valid)
+    return fail(std::move(valid.error()).in(doing));
+  return Endpoint{.address = address,
+                  .credentials = std::make_shared<const pki::Credentials>(std::move(*credentials))};
 }
 
-void authorize(grpc::ClientContext& context, const std::string& token) {
-  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+std::shared_ptr<grpc::Channel> make_channel(const Endpoint& endpoint) {
+  grpc::ChannelArguments arguments = channel_arguments();
+  if (!endpoint.credentials)
+    return grpc::CreateCustomChannel(endpoint.address, grpc::InsecureChannelCredentials(),
+                                     arguments);
+  const pki::Credentials& own = *endpoint.credentials;
+  // The name in the controller's certificate does not depend on its addresses.
+  arguments.SetSslTargetNameOverride(pki::controller_host(own.identity.cluster));
+  return grpc::CreateCustomChannel(endpoint.address,
+                                   grpc::SslCredentials({.pem_root_certs = own.ca_pem,
+                                                         .pem_private_key = own.key_pem,
+                                                         .pem_cert_chain = own.certificate_pem}),
+                                   arguments);
 }
 
 void tune_server(grpc::ServerBuilder& builder) {
@@ -85,6 +107,8 @@ void tune_server(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Of TLS and of HTTP/2. gRPC's own bound is two minutes.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMostMs);
   // A second daemon on the port must fail and not share the port.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);

@@ -1,13 +1,14 @@
-// Reads and writes the two small files by which clients and agents find a private cluster. The
-// controller writes both files. Stateless functions, any thread; blocking.
+// Reads and writes the small file by which clients and agents of one machine find the controller,
+// which writes it. Stateless functions, any thread; blocking.
 //
-// The endpoint file is JSON: address, token_file, cluster_id, pid. The token file is one line. Both
-// have mode 0600 and are replaced by rename. A token file that others may read is refused.
+// It is JSON: address (the first unix socket), tcp (every TCP address), cluster_id, pid. Its mode
+// is 0600, and it is replaced by rename.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/rpc/channel.h"
@@ -16,7 +17,7 @@ namespace muster::rpc {
 
 struct EndpointFile {
   std::string address;
-  std::string token_file;  // empty: the address is a unix socket
+  std::vector<std::string> tcp;  // for callers with a certificate
   std::string cluster_id;
   std::uint64_t pid = 0;  // of the controller that wrote it
   friend bool operator==(const EndpointFile&, const EndpointFile&) = default;
@@ -26,13 +27,9 @@ Result<void> write_endpoint_file(const std::filesystem::path& path, const Endpoi
 // NotFound if the file does not exist.
 Result<EndpointFile> read_endpoint_file(const std::filesystem::path& path);
 
-// Returns the token's text. Errors: NotFound; NotAllowed when group or others may read the file;
-// InvalidArgument when the text is empty or has odd bytes.
-Result<std::string> read_token_file(const std::filesystem::path& path);
-// Writes 256 random bits in hex to a file that must not exist yet.
-Result<std::string> make_token_file(const std::filesystem::path& path);
-
-// Reads both files: the result has what make_channel() and authorize() need.
-Result<Endpoint> load_endpoint(const std::filesystem::path& endpoint_file);
+// How to call the controller that wrote the file. The credentials are used only if its address is
+// not a unix socket.
+Result<Endpoint> load_endpoint(const std::filesystem::path& endpoint_file,
+                               const std::filesystem::path& credentials_file);
 
 }  // namespace muster::rpc

@@ -2,7 +2,7 @@
 // Handlers work on the shell's strand, or after it on the archive's thread or the work loop.
 //
 // Finish is called exactly once. The port has already checked who may call
-// (common/rpc/token_port.h).
+// (controller/access/call_rules.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -37,13 +37,17 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     }
   };
   struct Giver final : FileRelay::Giver {
-    explicit Giver(std::weak_ptr<FileRelay::Book> of) : book(std::move(of)) {}
+    Giver(std::weak_ptr<FileRelay::Book> of, rpc::Caller who,
+          std::function<void(const Error&)> refused)
+        : book(std::move(of)), caller(std::move(who)), on_refused(std::move(refused)) {}
     void OnReadDone(bool ok) override;
     void OnDone() override {
       if (transfer) transfer->giver_done();
       delete this;
     }
     std::weak_ptr<FileRelay::Book> book;
+    const rpc::Caller caller;
+    const std::function<void(const Error&)> on_refused;
     FileTransferPtr transfer;  // set from the ticket on
     v1::SendFilesRequest incoming;
   };
@@ -232,6 +236,12 @@ void FileTransfer::Giver::OnReadDone(bool ok) {
   }
   if (!ok || !incoming.has_ticket())
     return Finish({grpc::StatusCode::INVALID_ARGUMENT, "sending files: the ticket is first"});
+  if (auto own = rpc::speaks_for(caller, NodeName(incoming.ticket().node()),
+                                 "sending files to another node");
+      !own) {
+    if (on_refused) on_refused(own.error());
+    return Finish(rpc::to_refusal(own.error()));
+  }
   FileTransferPtr found;
   if (const auto there = book.lock()) {
     const MutexLock lock(there->mutex);
@@ -262,8 +272,9 @@ void FileRelay::refuse(const FileTransferPtr& transfer, const grpc::Status& why)
   transfer->end(why);
 }
 
-FileRelay::Giver* FileRelay::send() {
-  auto* giver = new FileTransfer::Giver(book_);
+FileRelay::Giver* FileRelay::send(rpc::Caller caller,
+                                  std::function<void(const Error&)> on_refused) {
+  auto* giver = new FileTransfer::Giver(book_, std::move(caller), std::move(on_refused));
   giver->StartRead(&giver->incoming);
   return giver;
 }

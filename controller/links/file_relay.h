@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/rpc/tls_port.h"
 #include "controller/core/model/event.h"
 #include "controller/core/model/ledger.h"
 #include "muster/v1/agent_service.pb.h"
@@ -44,8 +45,8 @@ class FileRelay {
                    const InstanceId& instance, const core::AttemptKey& attempt);
   static void refuse(const FileTransferPtr& transfer, const grpc::Status& why);
 
-  // The sending agent's stream.
-  Giver* send();
+  // The sending agent's stream. A node sends only its own files.
+  Giver* send(rpc::Caller caller, std::function<void(const Error&)> on_refused = {});
 
   // Call this when the attempt is over: it ends the attempt's transfers.
   void drop(const core::AttemptKey& attempt);

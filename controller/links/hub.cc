@@ -9,6 +9,7 @@
 #include "common/log/log.h"
 #include "common/proto/proto_time.h"
 #include "common/rpc/status.h"
+#include "common/rpc/tls_port.h"
 #include "controller/core/hello.h"
 #include "controller/launch/launch.h"
 
@@ -54,7 +55,7 @@ void Hub::set_start(const Shell::Started& started) {
 
 grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Hub::Connect(
     grpc::CallbackServerContext* context) {
-  return Session::begin(*this, clock_, context->peer());
+  return Session::begin(*this, clock_, *context);
 }
 
 Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) {
@@ -63,9 +64,13 @@ Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) {
 
 // --- files from one node to another --------------------------------------------------------------
 
-FileRelay::Taker* Hub::FetchFiles(grpc::CallbackServerContext*,
+FileRelay::Taker* Hub::FetchFiles(grpc::CallbackServerContext* context,
                                   const v1::FetchFilesRequest* request) {
-  return files_.fetch([this, request = *request](FileTransferPtr transfer) {
+  const auto own = rpc::speaks_for(rpc::caller_of(*context), NodeName(request->node()),
+                                   "fetching files of another node");
+  if (!own && options_.on_refused) options_.on_refused(own.error());
+  return files_.fetch([this, own, request = *request](FileTransferPtr transfer) {
+    if (!own) return FileRelay::refuse(transfer, rpc::to_refusal(own.error()));
     const bool taken = ask(request.ByteSizeLong(), [this, transfer, request](const View& view) {
       find_files(transfer, request, view);
     });
@@ -75,8 +80,8 @@ FileRelay::Taker* Hub::FetchFiles(grpc::CallbackServerContext*,
   });
 }
 
-FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) {
-  return files_.send();
+FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext* context, v1::SendFilesResponse*) {
+  return files_.send(rpc::caller_of(*context), options_.on_refused);
 }
 
 // A node gets only what its own order names.
@@ -145,6 +150,10 @@ bool Hub::ask(std::size_t bytes, ReadFn read) {
 // --- hello ---------------------------------------------------------------------------------------
 
 void Hub::on_hello(const SessionPtr& session, v1::Hello hello, Now arrived) {
+  if (auto own = rpc::speaks_for(session->caller(), session->node(), "connecting an agent"); !own) {
+    if (options_.on_refused) options_.on_refused(own.error());
+    return session->refuse(rpc::to_refusal(own.error()));
+  }
   const std::size_t bytes = hello.ByteSizeLong();
   if (bytes > core::kHelloBytesMost) {
     return session->refuse(

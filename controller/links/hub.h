@@ -48,6 +48,8 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     // that is known. `generation` is the one that the agent has seen (common/base/lineage.h). The
     // daemon makes both durable.
     std::function<void(const Error&, std::uint64_t generation)> on_behind;
+    // A node spoke for another one. Any thread. Empty: nobody is interested.
+    std::function<void(const Error&)> on_refused = {};
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
   // Makes the receiver of one log stream; never null.

@@ -9,6 +9,7 @@
 #include "common/base/once_per_cause.h"
 #include "common/base/time.h"
 #include "common/proto/proto_time.h"
+#include "common/rpc/tls_port.h"
 #include "controller/links/log_stream.h"
 
 namespace muster::links {
@@ -55,6 +56,13 @@ std::string name_of(const logs::LogKey& key) {
                                : fmt::format("'{}' on node '{}'", key.auxiliary, key.node.str());
 }
 
+grpc::Status end_of(const Error& error) {
+  if (error.code == ErrorCode::NotAllowed) return rpc::to_refusal(error);
+  return {error.code == ErrorCode::Conflict ? grpc::StatusCode::ABORTED
+                                            : grpc::StatusCode::INVALID_ARGUMENT,
+          error.message};
+}
+
 v1::LogHave have_of(const logs::LogKey& key, const logs::LogState& state) {
   v1::LogHave have;
   have.set_job_id(key.job.str());
@@ -81,7 +89,7 @@ class Receiver final : public LogReceiver {
     syncer_ = std::thread([this] { sync(); });
   }
   ~Receiver() override { Receiver::stop(); }
-  Reactor* push_logs(grpc::CallbackServerContext* context, const grpc::Status& refused) override;
+  Reactor* push_logs(grpc::CallbackServerContext* context) override;
   void stop() override;
 
  private:
@@ -139,8 +147,7 @@ class Receiver final : public LogReceiver {
   std::thread writer_, syncer_;
 };
 
-LogReceiver::Reactor* Receiver::push_logs(grpc::CallbackServerContext* /*context*/,
-                                          const grpc::Status& refused) {
+LogReceiver::Reactor* Receiver::push_logs(grpc::CallbackServerContext* context) {
   const auto door = door_;
   const StreamPtr stream = LogStream::make(
       [door](const StreamPtr& ready) {
@@ -150,17 +157,16 @@ LogReceiver::Reactor* Receiver::push_logs(grpc::CallbackServerContext* /*context
       [door](const LogStream* done) {
         const MutexLock lock(door->mutex);
         if (door->receiver) door->receiver->forget(done);
-      });
+      },
+      rpc::caller_of(*context));
   bool stopping = false;
   {
     const MutexLock lock(mutex_);
     stopping = stopping_;
-    if (!stopping && refused.ok()) streams_.emplace(stream.get(), stream);
+    if (!stopping) streams_.emplace(stream.get(), stream);
   }
   LogStream* const reactor = stream.get();  // keeps itself until OnDone
-  if (!refused.ok()) {
-    stream->end(refused);
-  } else if (stopping) {
+  if (stopping) {
     stream->end(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping"));
   } else {
     stream->begin();
@@ -267,10 +273,7 @@ bool Receiver::serve(const StreamPtr& stream) {
         again = !stream->ended();
         if (again) stream->put_back(std::move(requests));
       } else {
-        stream->end(grpc::Status(done.error().code == ErrorCode::Conflict
-                                     ? grpc::StatusCode::ABORTED
-                                     : grpc::StatusCode::INVALID_ARGUMENT,
-                                 done.error().message));
+        stream->end(end_of(done.error()));
       }
       break;
     }
@@ -296,9 +299,12 @@ bool Receiver::serve(const StreamPtr& stream) {
 Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsRequest& request,
                                Answers& answers) {
   if (request.has_hello()) {
-    stream->greeted = true;
-    stream->node = NodeName(request.hello().node());
-    return {};
+    const NodeName node(request.hello().node());
+    auto own = rpc::speaks_for(stream->caller(), node, "sending logs");
+    if (!own && hooks_.on_refused) hooks_.on_refused(own.error());
+    stream->greeted = own.has_value();
+    stream->node = node;
+    return own;
   }
   if (!stream->greeted)
     return fail(ErrorCode::InvalidArgument, "a log stream begins with LogHello");
@@ -337,7 +343,8 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
 Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers) {
   const bool wanted =
       sound(key) && (key.auxiliary.empty() || stream->auxiliaries_open(key) < kAuxiliariesOpenMost);
-  if (!wanted || (hooks_.known && !hooks_.known(key.job, key.attempt))) {
+  if (!wanted || (hooks_.known && !hooks_.known(key.job, key.attempt)) ||
+      (!stream->caller().is_owner && hooks_.is_of && !hooks_.is_of(key, stream->node))) {
     v1::LogHave have = have_of(key, {});
     have.set_unknown(true);
     answers[key] = std::move(have);

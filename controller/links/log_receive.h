@@ -20,8 +20,9 @@
 // closed on its stream; memory is used only for logs that are not durable yet.
 //
 // A log of an auxiliary process belongs to the node that LogHello named. A log is answered
-// `unknown` if its name cannot be a file name, or if its run has too many such logs open. Its agent
-// then leaves this log, and the rest of the stream continues.
+// `unknown` if its name cannot be a file name, or if its run has too many such logs open. A log is
+// answered `unknown`, too, if it is another node's. Its agent then leaves this log, and the rest of
+// the stream continues.
 //
 // The hooks are called on the writing or the syncing thread and must be quick; they post long work.
 #pragma once
@@ -40,9 +41,14 @@ namespace muster::links {
 
 struct LogReceiveHooks {
   std::function<bool(const JobId&, AttemptNo)> known;  // empty: all are known
+  // Does this node write this log? Asked of nodes that are known by their certificates. Empty: it
+  // does.
+  std::function<bool(const logs::LogKey&, const NodeName&)> is_of;
   // The whole log of this rank is durable. May be called more than once. Never called for auxiliary
   // processes.
   std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;
+  // A node sent logs in another one's name.
+  std::function<void(const Error&)> on_refused;
   // one line for the log: once for each cause, and when the trouble is over
   std::function<void(const std::string&)> on_trouble;
 };
@@ -55,11 +61,9 @@ class LogReceiver {
   static std::unique_ptr<LogReceiver> start(logs::LogStore& store, LogReceiveHooks hooks);
   virtual ~LogReceiver() = default;
 
-  // The handler of AgentService.PushLogs: the override of AgentService returns its result. The
-  // caller's permission has been checked. If `refused` is not OK, the stream finishes with it
-  // instead of being served.
-  virtual Reactor* push_logs(grpc::CallbackServerContext* context,
-                             const grpc::Status& refused = grpc::Status::OK) = 0;
+  // The handler of AgentService.PushLogs: the override of AgentService returns its result. The port
+  // has checked that a node calls; the LogHello must be of this node.
+  virtual Reactor* push_logs(grpc::CallbackServerContext* context) = 0;
 
   // Call this before the server's Shutdown. It ends every stream, writes what was received, and
   // ends the threads. Idempotent.

@@ -12,8 +12,8 @@ std::size_t queue_cost(const v1::PushLogsRequest& request) {
 
 std::shared_ptr<LogStream> LogStream::make(
     std::function<void(const std::shared_ptr<LogStream>&)> ready,
-    std::function<void(const LogStream*)> done) {
-  std::shared_ptr<LogStream> stream(new LogStream);
+    std::function<void(const LogStream*)> done, rpc::Caller caller) {
+  std::shared_ptr<LogStream> stream(new LogStream(std::move(caller)));
   stream->ready_ = std::move(ready);
   stream->done_ = std::move(done);
   const MutexLock lock(stream->mutex_);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/rpc/tls_port.h"
 #include "controller/links/log_receive.h"
 
 namespace muster::links {
@@ -31,7 +32,8 @@ class LogStream final : public LogReceiver::Reactor {
   // `ready` is called on gRPC's threads when there is something to take.
   static std::shared_ptr<LogStream> make(
       std::function<void(const std::shared_ptr<LogStream>&)> ready,
-      std::function<void(const LogStream*)> done);
+      std::function<void(const LogStream*)> done, rpc::Caller caller);
+  [[nodiscard]] const rpc::Caller& caller() const { return caller_; }
 
   void begin();
   void end(const grpc::Status& status);  // idempotent
@@ -63,8 +65,9 @@ class LogStream final : public LogReceiver::Reactor {
   void OnDone() override;
 
  private:
-  LogStream() = default;
+  explicit LogStream(rpc::Caller caller) : caller_(std::move(caller)) {}
   void write_locked() MUSTER_REQUIRES(mutex_);
+  const rpc::Caller caller_;
   std::function<void(const std::shared_ptr<LogStream>&)> ready_;
   std::function<void(const LogStream*)> done_;
 

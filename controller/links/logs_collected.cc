@@ -20,13 +20,14 @@ void LogsCollected::start(const core::Ledger& ledger) {
   std::vector<JobId> running;
   const MutexLock lock(mutex_);
   for (const auto& [id, job] : ledger.jobs) {
-    known_.insert(id);
+    known_.try_emplace(id, std::in_place);
     if (job.ended_at)
       finished.emplace_back(*job.ended_at, id);
     else
       running.push_back(id);
     for (const core::AttemptRecord& attempt : job.attempts) {
       for (const core::NodePart& part : attempt.parts) {
+        add_parts(id, attempt.number, {&part.placed, 1});
         if (!part.logs_collected)
           parts.push_back({id, attempt.number, part.placed.node, part.placed.first_rank,
                            part.placed.rank_count});
@@ -34,7 +35,7 @@ void LogsCollected::start(const core::Ledger& ledger) {
     }
   }
   for (const auto& [id, stone] : ledger.tombstones) {
-    known_.insert(id);
+    known_.try_emplace(id);
     finished.emplace_back(stone.ended_at, id);
   }
   std::ranges::sort(finished);
@@ -53,11 +54,34 @@ bool LogsCollected::known(const JobId& job) const {
   return known_.contains(job);
 }
 
+bool LogsCollected::is_of(const logs::LogKey& key, const NodeName& node) const {
+  const MutexLock lock(mutex_);
+  const auto job = known_.find(key.job);
+  if (job == known_.end()) return false;
+  if (!job->second) return true;
+  return std::ranges::any_of(*job->second, [&](const Part& part) {
+    return part.attempt == key.attempt && part.node == node &&
+           (!key.auxiliary.empty() ||
+            (key.rank.value >= part.first.value && key.rank.value - part.first.value < part.count));
+  });
+}
+
+void LogsCollected::add_parts(const JobId& job, AttemptNo attempt,
+                              std::span<const core::PlacedNode> nodes) {
+  const auto known = known_.find(job);
+  if (known == known_.end() || !known->second) return;
+  for (const core::PlacedNode& placed : nodes)
+    known->second->push_back({job, attempt, placed.node, placed.first_rank, placed.rank_count});
+}
+
 void LogsCollected::on_release(std::span<const journal::Row> rows) {
   for (const journal::Row& row : rows) {
     if (const auto* submitted = std::get_if<core::JobSubmitted>(&row.event.body)) {
       const MutexLock lock(mutex_);
-      known_.insert(submitted->job);
+      known_.try_emplace(submitted->job, std::in_place);
+    } else if (const auto* placed = std::get_if<core::AttemptPlaced>(&row.event.body)) {
+      const MutexLock lock(mutex_);
+      add_parts(placed->job, placed->attempt, placed->nodes);
     } else if (const auto* dropped = std::get_if<core::TombstoneDropped>(&row.event.body)) {
       work_.post("log-removed", [this, job = dropped->job] {
         work_.assert_on();
@@ -68,6 +92,10 @@ void LogsCollected::on_release(std::span<const journal::Row> rows) {
     } else if (const auto* ended = std::get_if<core::JobEnded>(&row.event.body)) {
       work_.post("log-finished", [this, job = ended->job] { store_.mark_finished(job); });
     } else if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body)) {
+      {
+        const MutexLock lock(mutex_);
+        if (const auto job = known_.find(archived->job); job != known_.end()) job->second.reset();
+      }
       work_.post("log-archived", [this, job = archived->job] {
         work_.assert_on();
         std::erase_if(complete_below_,

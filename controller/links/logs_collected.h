@@ -1,8 +1,9 @@
 // Connects jobs and logs: it reports jobs to the log receiver and the log store, and collected logs
 // to the shell. main() of the controller owns it. It runs on the shell's strand and on the work
-// loop; known() and on_complete() are called on any thread.
+// loop; known(), is_of() and on_complete() are called on any thread.
 //
 //   known()        whether a job's logs are wanted at all
+//   is_of()        whether a log is a node's to send
 //   on_complete    every log byte of one node's part is on the controller's disk: sends
 //                  ReportLogsCollected, so that the node may forget the run directory
 //   finished jobs  are marked in the store, oldest first: the quota removes their logs first
@@ -12,9 +13,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <tuple>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "common/async/loop.h"
@@ -31,7 +33,10 @@ class LogsCollected {
 
   // Called with the ledger of Shell::start(), before anything is served.
   void start(const core::Ledger& ledger);
-  [[nodiscard]] bool known(const JobId& job) const;                    // any thread
+  [[nodiscard]] bool known(const JobId& job) const;  // any thread
+  // Whether a part of the log's attempt is on this node, with the log's rank. Of a job in the
+  // archive nothing of it is known, and every node's logs are taken. Any thread.
+  [[nodiscard]] bool is_of(const logs::LogKey& key, const NodeName& node) const;
   void on_complete(const JobId& job, AttemptNo attempt, RankNo rank);  // any thread
   void on_release(std::span<const journal::Row> rows);                 // strand
 
@@ -50,8 +55,11 @@ class LogsCollected {
   Shell& shell_;
   logs::LogStore& store_;
   async::Loop& work_;
+  void add_parts(const JobId& job, AttemptNo attempt, std::span<const core::PlacedNode> nodes)
+      MUSTER_REQUIRES(mutex_);
   mutable Mutex mutex_;
-  std::unordered_set<JobId> known_ MUSTER_GUARDED_BY(mutex_);
+  // With the parts of each job's attempts. Not set: the job is in the archive.
+  std::unordered_map<JobId, std::optional<std::vector<Part>>> known_ MUSTER_GUARDED_BY(mutex_);
   // How many ranks are known to be complete, so that a part of n ranks costs n checks of the store,
   // not n * n.
   std::map<std::tuple<JobId, AttemptNo, NodeName>, std::uint32_t> complete_below_

@@ -10,8 +10,8 @@ std::size_t waiting_cost(const v1::Facts& facts) {
 }
 
 grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Session::begin(
-    SessionOwner& owner, const Clock& clock, std::string peer) {
-  auto session = std::make_shared<Session>(owner, clock, std::move(peer));
+    SessionOwner& owner, const Clock& clock, const grpc::CallbackServerContext& context) {
+  auto session = std::make_shared<Session>(owner, clock, context);
   session->self_ = session;
   session->StartRead(&session->incoming_);
   return session.get();

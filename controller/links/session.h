@@ -18,6 +18,7 @@
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
 #include "common/base/time.h"
+#include "common/rpc/tls_port.h"
 #include "controller/core/send_queue.h"
 #include "muster/v1/agent_service.pb.h"
 
@@ -49,10 +50,10 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   static constexpr int kUnsupportedMost = 1'000;
   // Begins to read. gRPC calls the returned reactor until OnDone.
   static grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* begin(
-      SessionOwner& owner, const Clock& clock, std::string peer);
+      SessionOwner& owner, const Clock& clock, const grpc::CallbackServerContext& context);
 
-  Session(SessionOwner& owner, const Clock& clock, std::string peer)
-      : owner_(owner), clock_(clock), peer_(std::move(peer)) {}
+  Session(SessionOwner& owner, const Clock& clock, const grpc::CallbackServerContext& context)
+      : owner_(owner), clock_(clock), peer_(context.peer()), caller_(rpc::caller_of(context)) {}
 
   // The hub's decision about the Hello. Facts and heartbeats before it end the stream. An agent may
   // end its half of the stream right after its Hello. It still gets its answer, which is the
@@ -68,6 +69,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   void ack(v1::HeartbeatAck ack);
 
   [[nodiscard]] const std::string& peer() const { return peer_; }
+  [[nodiscard]] const rpc::Caller& caller() const { return caller_; }
   // Set by the Hello, and unchanged after it.
   [[nodiscard]] const NodeName& node() const { return node_; }
   [[nodiscard]] const InstanceId& instance() const { return instance_; }
@@ -91,6 +93,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   SessionOwner& owner_;
   const Clock& clock_;
   const std::string peer_;
+  const rpc::Caller caller_;
   NodeName node_;
   InstanceId instance_;
   bool hello_received_ = false;  // used only by reads, as is the next

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """A program in another language, with nothing but the controller's address: it learns the API by gRPC reflection, asks for health,
-submits a job and watches it to its end.  No generated code of muster's is used.
+submits a job and watches it to its end, and over TCP shows a certificate.  No generated code of muster's is used.
 
 Run:  /usr/bin/python3 tests/integration/api_client_test.py [-v]       (needs python3-grpcio, python3-protobuf, protoc)
 """
@@ -10,6 +10,7 @@ import sys
 import unittest
 
 import grpc
+import tls
 from cluster import Cluster
 from protos import compile_protos
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -135,9 +136,10 @@ class ApiClient(unittest.TestCase):
             import reflection_pb2
 
             sys.path.remove(classes)
-            cls.cluster.controller()
+            cls.cluster.controller(listen="127.0.0.1:0")
             cls.cluster.agent("n0")
             cls.cluster.agent("n1")
+            cls.reflection = reflection_pb2
             cls.channel = grpc.insecure_channel("unix:" + cls.cluster.path("s"))
             cls.api = Api(cls.channel, reflection_pb2)
         except BaseException:
@@ -155,6 +157,7 @@ class ApiClient(unittest.TestCase):
             "muster.v1.JobService",
             "muster.v1.NodeService",
             "muster.v1.AgentService",
+            "muster.v1.CertificateService",
             "grpc.health.v1.Health",
         ):
             self.assertIn(name, services)
@@ -164,8 +167,9 @@ class ApiClient(unittest.TestCase):
         check = self.channel.unary_unary("/grpc.health.v1.Health/Check")
         self.assertEqual(check(b"", timeout=TIMEOUT), b"\x08\x01")
 
-    def submit(self, name, run, request_id=""):
-        request = self.api.request("muster.v1.JobService/SubmitJob")
+    def submit(self, name, run, request_id="", api=None):
+        api = api or self.api
+        request = api.request("muster.v1.JobService/SubmitJob")
         request.request_id = request_id
         spec = request.spec
         spec.name, spec.engine = name, "command"
@@ -174,7 +178,33 @@ class ApiClient(unittest.TestCase):
         spec.resources.nodes = 2
         spec.resources.devices = 1
         spec.resources.type = "cpu"
-        return self.api.call("muster.v1.JobService/SubmitJob", request)
+        return api.call("muster.v1.JobService/SubmitJob", request)
+
+    def test_over_tcp_with_a_certificate(self):
+        user = self.cluster.credentials(user="ann")
+        with tls.channel(grpc, self.cluster, user) as channel:
+            api = Api(channel, self.reflection)
+            job = self.submit("over-tcp", ["true"], api=api).job_id
+            types = [
+                news.event.type
+                for news in api.call(
+                    "muster.v1.JobService/Watch", stream=True, job=job, until_final=True
+                )
+            ]
+            self.assertEqual(types[-1], "job-ended")
+            with self.assertRaises(grpc.RpcError) as error:
+                api.call("muster.v1.CertificateService/IssueCertificate", user="eve")
+            self.assertEqual(error.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
+            self.assertIn("over its unix socket", error.exception.details())
+        with tls.channel(grpc, self.cluster, self.cluster.credentials(node="n0")) as channel:
+            # A node's agent is no user: neither jobs, nor what reflection says.
+            call = channel.unary_unary("/muster.v1.JobService/ListJobs")
+            with self.assertRaises(grpc.RpcError) as error:
+                call(b"", timeout=TIMEOUT)
+            self.assertEqual(error.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
+            with self.assertRaises(grpc.RpcError) as error:
+                Api(channel, self.reflection).services()
+            self.assertEqual(error.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
 
     def test_submit_and_watch(self):
         text = (

@@ -729,10 +729,13 @@ class Unreachable(Case):
                 cluster.muster("--controller", "unix:" + cluster.path("s"), "ps"),
                 13,
             )
-            with socket.socket() as taken:
+            with Cluster() as other, socket.socket() as taken:
+                other.controller()
+                user = other.credentials(user="ann")
                 taken.bind(("127.0.0.1", 0))  # bound, nobody listens: refused
-                done = cluster.muster("--controller", "127.0.0.1:%d" % taken.getsockname()[1], "ps")
-                self.check_output(cluster, "nobody listens", done, 13)
+                address = "127.0.0.1:%d" % taken.getsockname()[1]
+                done = other.muster("--controller", address, "--credentials", user, "ps")
+                self.check_output(other, "nobody listens", done, 13)
             self.check_output(
                 cluster, "not an address", cluster.muster("--controller", "local host:x", "ps"), 64
             )
@@ -770,66 +773,133 @@ class Unreachable(Case):
             cluster.trivial()
 
 
-class Token(Case):
-    def test_tokens(self):
-        with Cluster() as cluster:
-            token = cluster.path("token")
-            daemon = cluster.controller("--token-file", token, listen="127.0.0.1:0")
-            cluster.agent("n0")
-            with open(cluster.endpoint, encoding="utf-8") as file:
-                address = json.load(file)["address"]
-            cluster.trivial()
-            self.check_output(
-                cluster, "no token", cluster.muster("--controller", address, "ps"), 11
-            )
-            wrong = cluster.write("wrong", "0" * 64 + "\n", 0o600)
-            self.check_output(
-                cluster,
-                "a wrong token",
-                cluster.muster("--controller", address, "--token-file", wrong, "ps"),
-                11,
-            )
-            self.check_output(
-                cluster,
-                "a token file that is not there",
-                cluster.muster("--controller", address, "--token-file", cluster.path("none"), "ps"),
-                10,
-            )
-            os.chmod(token, 0o644)
-            self.check_output(
-                cluster,
-                "a token file that others may read",
-                cluster.muster("--controller", address, "--token-file", token, "ps"),
-                11,
-            )
-            self.check_output(
-                cluster,
-                "a token file that others may read, by the endpoint file",
-                cluster.muster("ps"),
-                11,
-            )
-            daemon.stop()
-            again = cluster.controller("--token-file", token, listen=address, wait=False)
-            self.check_daemon_output(
-                cluster, "a controller whose token file others may read", again, 70
-            )
-            os.chmod(token, 0o600)
-            cluster.controller("--token-file", token, listen=address)
-            cluster.trivial()
+class Certificates(Case):
+    """Over TCP: callers without a certificate, or with one that does not do, and how one is made."""
 
+    def setUp(self):
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.close)
+        self.controller = self.cluster.controller(listen="127.0.0.1:0")
+        self.address = self.cluster.tcp_address()
+        self.user = self.cluster.credentials(user="ann")
+
+    def ps(self, file, env=None):
+        words = ["--credentials", file] if file else []
+        return self.cluster.muster("--controller", self.address, *words, "ps", env=env)
+
+    def check_complaint(self, title, agent):
+        """What an agent that connects to nobody, and goes on trying, has logged."""
+        text = "finding the controller"
+        agent.wait_for(text)
+        (line,) = (line for line in agent.logged().split("\n") if text in line)
+        GOLDEN.check(self, title, replaced(self.cluster, last_log_line(line)))
+        agent.stop()
+        self.assertEqual(self.cluster.output("node", "ls", "-o", "name"), "")
+
+    def test_files(self):
+        self.assertEqual(self.ps(self.user).code, 0)
+        self.check_output(self.cluster, "no credentials for host:port", self.ps(None), 11)
+        with open(self.user, encoding="ascii") as file:
+            key, end, _ = file.read().partition("-----END PRIVATE KEY-----\n")
+        self.assertTrue(end)
+        for title, file, code in (
+            ("that is not there", self.cluster.path("none"), 10),
+            ("without a PEM block", self.cluster.write("words.pem", "let me in\n", 0o600), 64),
+            ("with a key alone", self.cluster.write("key.pem", key + end, 0o600), 64),
+        ):
+            self.check_output(self.cluster, "a credentials file " + title, self.ps(file), code)
+        os.chmod(self.user, 0o640)
+        self.check_output(
+            self.cluster, "a credentials file that others may read", self.ps(self.user), 11
+        )
+        self.cluster.muster("ps", env={"MUSTER_CREDENTIALS": self.user}, code=0)  # by the socket
+
+    def test_clocks(self):
+        ending = self.cluster.path("ending.pem")
+        self.cluster.output("cert", "issue", "--user", "eve", "--lifetime", "1h", "-o", ending)
+        self.assertEqual(self.ps(ending).code, 0)
+        for title, file, hours in (
+            ("that has ended", ending, 2),
+            ("that does not count yet", self.user, -25),
+        ):
+            wrong = {"MUSTER_WALL_CLOCK_OFFSET_MS": str(hours * 3_600_000)}
+            self.check_output(self.cluster, "a certificate " + title, self.ps(file, wrong), 11)
+            shown = self.cluster.muster("cert", "show", file, env=wrong)
+            self.check_output(self.cluster, f"a certificate {title}: show", shown, 11)
+        self.assertEqual(self.ps(ending).code, 0, "its file is as it was")
+
+    def test_another_clusters(self):
+        theirs = self.cluster.path("theirs.pem")
+        with Cluster() as other:
+            other.controller(listen="127.0.0.1:0")
+            shutil.copy(other.credentials(user="ann"), theirs)
+        self.check_output(self.cluster, "a certificate of another cluster", self.ps(theirs), 13)
+
+    def test_roles(self):
+        node = self.cluster.credentials(node="n0")
+        self.check_output(self.cluster, "a client with a node's certificate", self.ps(node), 11)
+        for title, name, file in (
+            ("a user's certificate", "n0", self.user),
+            ("another node's certificate", "n1", node),
+            ("no credentials for host:port", "n0", None),
+        ):
+            args = ["--credentials", file] if file else []
+            agent = self.cluster.agent(name, controller=self.address, args=args, wait=False)
+            self.check_complaint("an agent with " + title, agent)
+        self.cluster.agent("n0", tcp=True)
+        self.cluster.trivial()
+
+    def test_issuing(self):
+        made = self.cluster.path("made.pem")
+        over_tcp = ["--controller", self.address, "--credentials", self.user]
+        for title, before, words, file, code in (
+            ("over TCP", over_tcp, ["--user", "eve"], made, 11),
+            ("to a file that is there", [], ["--user", "ann"], self.user, 12),
+            ("for a name that is none", [], ["--node", "../x"], made, 64),
+            ("for nobody", [], [], made, 64),
+            ("for two", [], ["--node", "n0", "--user", "ann"], made, 64),
+            ("for a short time", [], ["--node", "n0", "--lifetime", "59m"], made, 64),
+        ):
+            with self.subTest(title):
+                done = self.cluster.muster(*before, "cert", "issue", *words, "-o", file)
+                self.check_output(self.cluster, f"a certificate is issued {title}", done, code)
+                self.assertFalse(os.path.exists(made))
+        self.assertEqual(self.ps(self.user).code, 0, "the file that was there is as it was")
+
+    def test_the_authority(self):
+        key = self.cluster.path("controller", "pki", "ca.key")
+        self.controller.stop()
+        os.chmod(key, 0o640)
+        again = self.cluster.controller(listen=self.address, wait=False)
+        self.check_daemon_output(
+            self.cluster, "a controller whose CA's key others may read", again, 70
+        )
+        os.chmod(key, 0o600)
+        os.rename(key, key + ".away")
+        again = self.cluster.controller(listen=self.address, wait=False)
+        self.check_daemon_output(self.cluster, "a controller whose CA's key is gone", again, 70)
+        os.rename(key + ".away", key)
+        self.cluster.controller(listen=self.address)
+        self.assertEqual(self.ps(self.user).code, 0, "the certificates of before count")
+
+
+class Addresses(Case):
     def test_open_address(self):
+        """It may be served as any other: without a certificate nobody gets in."""
         with Cluster() as cluster:
-            daemon = cluster.controller(listen="0.0.0.0:0", wait=False)
-            self.check_daemon_output(
-                cluster, "listening on an address that others reach", daemon, 64
-            )
-            with socket.socket() as taken:
-                taken.bind(("127.0.0.1", 0))
-                taken.listen(1)
-                daemon = cluster.controller(
-                    listen="127.0.0.1:%d" % taken.getsockname()[1], wait=False
-                )
-                self.check_daemon_output(cluster, "listening on a port that is taken", daemon, 70)
+            cluster.controller(listen="0.0.0.0:0")
+            host, _, port = cluster.tcp_address().rpartition(":")
+            self.assertEqual(host, "0.0.0.0")
+            address, user = f"127.0.0.1:{port}", cluster.credentials(user="ann")
+            cluster.muster("--controller", address, "ps", code=11)
+            cluster.muster("--controller", address, "--credentials", user, "ps", code=0)
+
+    def test_taken_address(self):
+        with Cluster() as cluster, socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen(1)
+            daemon = cluster.controller(listen="127.0.0.1:%d" % taken.getsockname()[1], wait=False)
+            self.check_daemon_output(cluster, "listening on a port that is taken", daemon, 70)
 
 
 class Ports(Case):

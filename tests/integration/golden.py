@@ -26,6 +26,7 @@ def replaced(cluster, text):
         text,
     )
     text = re.sub(r"\b\d+(\.\d+)?(ms|s|m\d\ds) ago", "<age> ago", text)
+    text = re.sub(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "<time>", text)
     text = re.sub(r"\bafter \d+(\.\d+)?(ms|s|m\d\ds)\b", "after <time>", text)
     text = re.sub(r"\bpid \d+", "pid <pid>", text)
     text = re.sub(r"\b\d+ MiB free", "<n> MiB free", text)

@@ -38,6 +38,7 @@ VERBS = [
     ("node", "show", "n"),
     ("node", "show", "n", "-o", "wide"),
     ("node", "declare-dead", "n"),
+    ("cert", "issue", "--node", "n", "-o", "never.pem"),
     ("cancel", "j"),
     ("env", "j", "--rank", "1"),
     ("version",),
@@ -107,7 +108,7 @@ def texts(value):
 
 
 class Hostile(grpc.GenericRpcHandler):
-    """Both services of clients. With `refuses` every call fails, with a hostile sentence."""
+    """All services of clients. With `refuses` every call fails, with a hostile sentence."""
 
     def __init__(self, services, classes):
         self._methods = {
@@ -204,16 +205,18 @@ class HostileText(Case):
         protos = glob.glob(os.path.join(ROOT, "proto/muster/v1/*.proto"))
         compile_protos(classes, *protos, includes=[os.path.join(ROOT, "proto")])
         sys.path.insert(0, classes)
-        from muster.v1 import event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2
+        from muster.v1 import certificate_service_pb2, event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2  # fmt: skip
 
         sys.path.remove(classes)
         made = {}
-        for module in (event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2):
+        modules = (certificate_service_pb2, event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2)  # fmt: skip
+        for module in modules:
             for name, message in module.DESCRIPTOR.message_types_by_name.items():
                 made[message.full_name] = getattr(module, name)
         services = [
             job_service_pb2.DESCRIPTOR.services_by_name["JobService"],
             node_service_pb2.DESCRIPTOR.services_by_name["NodeService"],
+            certificate_service_pb2.DESCRIPTOR.services_by_name["CertificateService"],
         ]
         cls.hostile = Hostile(services, made)
         cls.server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4))
@@ -311,6 +314,7 @@ class HostileText(Case):
             ("run", "/nowhere/" + HOSTILE),
             ("validate", "/nowhere/" + HOSTILE),
             ("plan", "/nowhere/" + HOSTILE),
+            ("cert", "show", "/nowhere/" + HOSTILE),
         ):
             with self.subTest(verb=verb[0]):
                 done = self.cluster.muster(*verb)

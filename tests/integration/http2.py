@@ -1,12 +1,14 @@
 """Just enough of HTTP/2 (RFC 9113) to send what no gRPC library would: requests that never end, and calls that are taken back at once."""
 
 import socket
+import ssl
 import struct
 
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 3, 4, 6, 8
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE = 3, 4
 CANCEL = 8
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _PATIENCE = 60  # s; of a peer that takes nothing
 
 
@@ -25,33 +27,42 @@ def _literal(text):
     return bytes((len(data),)) + data
 
 
-def _fields(path, host, token):
+def _fields(path, host):
     """HPACK (RFC 7541): literals without indexing, so that no frame depends on another."""
     fields = [
         (":method", "POST"),
-        (":scheme", "http"),
+        (":scheme", "https"),
         (":path", path),
         (":authority", host),
         ("te", "trailers"),
         ("content-type", "application/grpc"),
     ]
-    if token:
-        fields.append(("authorization", "Bearer " + token))
     return b"".join(b"\0" + _literal(name) + _literal(value) for name, value in fields)
 
 
 class Connection:
-    """One to HOST:PORT. `streams_most`: as the peer's settings say, None: no bound. `open`: streams with what their windows hold; `ended`: how the others did."""
+    """One to HOST:PORT, in the clear, or within TLS: `context` (tls.py), to the server of this name. `streams_most`: as the peer's settings say, None: no bound.
+    `open`: streams with what their windows hold; `ended`: how the others did. The constructor waits for the peer's settings; OSError: it refuses the
+    connection."""
 
-    def __init__(self, host, port):
+    def __init__(self, host, port, context=None, name=None):
         self._socket = socket.create_connection((host, port), timeout=_PATIENCE)
         self._authority = f"{host}:{port}"
+        try:
+            if context is not None:
+                self._socket = context.wrap_socket(self._socket, server_hostname=name)
+            self._settle()
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _settle(self):
         self._window = self._initial = 65_535
         self._received = b""
         self._next = 1
         self.streams_most = None
         self.open, self.ended = {}, {}
-        self._socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(SETTINGS, 0, 0))
+        self._socket.sendall(PREFACE + _frame(SETTINGS, 0, 0))
         self._settled = False
         while not self._settled:
             assert self.read(_PATIENCE), "the peer said nothing"
@@ -59,12 +70,10 @@ class Connection:
     def close(self):
         self._socket.close()
 
-    def begin(self, path, token=None):
+    def begin(self, path):
         """A call: its stream's number."""
         stream, self._next = self._next, self._next + 2
-        self._socket.sendall(
-            _frame(HEADERS, END_HEADERS, stream, _fields(path, self._authority, token))
-        )
+        self._socket.sendall(_frame(HEADERS, END_HEADERS, stream, _fields(path, self._authority)))
         self.open[stream] = self._initial
         return stream
 
@@ -79,7 +88,7 @@ class Connection:
 
     def take_back(self, path, count):
         """So many calls, each reset behind its headers."""
-        fields, wish = _fields(path, self._authority, None), struct.pack(">I", CANCEL)
+        fields, wish = _fields(path, self._authority), struct.pack(">I", CANCEL)
         while count > 0:
             now, count = min(count, 1_000), count - 1_000
             batch = b""
@@ -97,7 +106,7 @@ class Connection:
         self._socket.settimeout(max(seconds, 0.0))
         try:
             more = self._socket.recv(1 << 16)
-        except (BlockingIOError, TimeoutError):
+        except (BlockingIOError, TimeoutError, ssl.SSLWantReadError):
             return False
         finally:
             self._socket.settimeout(_PATIENCE)

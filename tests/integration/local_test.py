@@ -391,18 +391,37 @@ class Local(unittest.TestCase):
             self.cluster.muster("local", "down", "--state-dir", other, code=0)
 
     def test_long_path(self):
-        other = self.cluster.path("x" * 100)
-        self.cluster.muster("local", "up", "--nodes", "1", "--state-dir", other, code=0)
+        """No socket can have such a path: it is elsewhere, in a directory of this user alone."""
+        other, runtime, link = (self.cluster.path(name) for name in ("x" * 100, "run", "link"))
+        os.mkdir(runtime)
+        os.symlink(runtime, link)
+
+        def local(verb, *args, directory=runtime, **options):
+            env = {"XDG_RUNTIME_DIR": directory, "MUSTER_LOCAL_DIR": other}
+            return self.cluster.muster("local", verb, *args, env=env, **options)
+
+        for mode, directory in ((0o755, runtime), (0o710, runtime), (0o700, link)):
+            os.chmod(runtime, mode)
+            refused = local("up", "--nodes", "1", directory=directory, code=11)
+            self.assertIn(f"too long for one, in '{directory}'", refused.err)
+            self.assertIn("it is not a directory of this user alone (mode 0700)", refused.err)
+            self.assertEqual(os.listdir(runtime), [])
+        local("up", "--nodes", "1", code=0)
         try:
+            names = sorted(os.listdir(runtime))
+            self.assertEqual(names[1:], [names[0] + ".lock"])
+            self.assertRegex(names[0], r"^muster-[0-9a-f]{16}\.sock$")
+            for name in names:
+                self.assertEqual(os.stat(f"{runtime}/{name}").st_mode & 0o777, 0o600, name)
             with open(other + "/endpoint", encoding="utf-8") as file:
-                self.assertTrue(
-                    json.load(file)["address"].startswith("127.0.0.1:"),
-                    "too long for a socket: loopback and a token",
-                )
-            self.assertEqual(os.stat(other + "/controller/token").st_mode & 0o777, 0o600)
+                self.assertEqual(json.load(file)["address"], f"unix:{runtime}/{names[0]}")
             self.cluster.muster("ps", env={"MUSTER_CONTROLLER": other + "/endpoint"}, code=0)
+            local("status", code=0)
+            local("up", code=0)
+            self.assertEqual(sorted(os.listdir(runtime)), names, "what runs is left alone")
         finally:
-            self.cluster.muster("local", "down", "--state-dir", other, code=0)
+            local("down", code=0)
+        self.assertEqual(os.listdir(runtime), [], "neither the socket nor its lock is left")
 
 
 if __name__ == "__main__":

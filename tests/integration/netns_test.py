@@ -8,7 +8,7 @@
 
 Over the control network no node reaches the other, so that a wrong interface or a wrong address ends in a failed job, which two tests show. Interfaces are
 named so that a guess is wrong: on n0 control is first by name, on n1 training is. Agents that are told no address find that of the control network, as the
-controller is there; the training network is then found by the nodes' routes.
+controller is there; the training network is then found by the nodes' routes. Agents call the controller over TCP, with their nodes' certificates.
 
 Everything runs in namespaces of its own (namespaces.py). Needs root, or a kernel that lets users make such.
 
@@ -165,9 +165,7 @@ class Nodes:
 
     def _daemons(self):
         cluster = self.cluster
-        cluster.controller(
-            "--token-file", cluster.path("token"), "--allow-plain-tcp", listen=f"{CONTROLLER}:0"
-        )
+        cluster.controller(listen=f"{CONTROLLER}:0")
         for number, address in enumerate(self.address):
             inside = ["nsenter", f"--net=/run/netns/n{number}"]
             self.agents.append(
@@ -177,6 +175,7 @@ class Nodes:
                     address=address,
                     before=inside,
                     wait=False,
+                    tcp=True,
                 )
             )
         for number in (0, 1):

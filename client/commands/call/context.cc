@@ -42,8 +42,7 @@ int exit_code(v1::JobPhase phase) {
 }
 
 void Session::prepare(grpc::ClientContext& context,
-                      std::optional<std::chrono::milliseconds> deadline) const {
-  rpc::authorize(context, token);
+                      std::optional<std::chrono::milliseconds> deadline) {
   if (deadline) context.set_deadline(std::chrono::system_clock::now() + *deadline);
 }
 
@@ -66,17 +65,13 @@ Result<Session> Context::connect() const {
                           (!controller.empty() && controller.find('/') == std::string::npos &&
                            controller.find(':') != std::string::npos);
   if (is_address) {
-    if (auto sound = rpc::check_address(controller); !sound) return fail(std::move(sound.error()));
-    endpoint.address = controller;
-    if (!token_file.empty()) {
-      auto token = rpc::read_token_file(token_file);
-      if (!token) return fail(std::move(token.error()));
-      endpoint.token = *token;
-    }
+    auto found = rpc::endpoint_at(controller, credentials);
+    if (!found) return fail(std::move(found.error()));
+    endpoint = std::move(*found);
   } else {
     const std::string path =
         controller.empty() ? local_endpoint(default_local_dir()).string() : controller;
-    auto loaded = rpc::load_endpoint(path);
+    auto loaded = rpc::load_endpoint(path, credentials);
     if (!loaded) {
       if (loaded.error().code == ErrorCode::NotFound) {
         return fail(
@@ -94,13 +89,13 @@ Result<Session> Context::connect() const {
       }
       return fail(std::move(loaded.error()));
     }
-    endpoint = *loaded;
+    endpoint = std::move(*loaded);
   }
   const auto channel = rpc::make_channel(endpoint);
   Session session;
   session.jobs = v1::JobService::NewStub(channel);
   session.nodes = v1::NodeService::NewStub(channel);
-  session.token = endpoint.token;
+  session.certificates = v1::CertificateService::NewStub(channel);
   session.where = endpoint.address;
   return session;
 }
@@ -120,6 +115,13 @@ Error to_error(const Session& session, const grpc::Status& status) {
               fmt::format("calling the controller at '{}': the socket is not yours; only the user "
                           "who runs this cluster may use it",
                           session.where)};
+    }
+    if (!session.where.starts_with("unix:")) {
+      return {
+          ErrorCode::Unreachable,
+          fmt::format("calling the controller at '{}': {}; is it running there? Can its port be "
+                      "reached? Were the credentials made by it ('muster cert show FILE')?",
+                      session.where, cause)};
     }
     return {ErrorCode::Unreachable,
             fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' "

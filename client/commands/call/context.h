@@ -17,6 +17,7 @@
 
 #include "client/render/style.h"
 #include "common/base/error.h"
+#include "muster/v1/certificate_service.grpc.pb.h"
 #include "muster/v1/job_service.grpc.pb.h"
 #include "muster/v1/node_service.grpc.pb.h"
 
@@ -44,34 +45,36 @@ int exit_code(v1::JobPhase phase);
 struct Session {
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::NodeService::Stub> nodes;
-  std::string token;
+  std::unique_ptr<v1::CertificateService::Stub> certificates;
   std::string where;  // for messages: "unix:/run/x.sock"
 
   template <class Stub>
   [[nodiscard]] Stub& stub() const {
     if constexpr (std::is_same_v<Stub, v1::JobService::Stub>)
       return *jobs;
-    else
+    else if constexpr (std::is_same_v<Stub, v1::NodeService::Stub>)
       return *nodes;
+    else
+      return *certificates;
   }
-  // Adds the token; sets a deadline when one is given.
-  void prepare(grpc::ClientContext& context,
-               std::optional<std::chrono::milliseconds> deadline) const;
+  // Sets a deadline when one is given.
+  static void prepare(grpc::ClientContext& context,
+                      std::optional<std::chrono::milliseconds> deadline);
 };
 
 struct Context {
   // --controller: address or endpoint file; empty = the private cluster's endpoint file
   std::string controller;
-  std::string token_file;  // --token-file
-  render::Style out;       // stdout
-  render::Style err;       // stderr
+  std::string credentials;  // --credentials: a file, for host:port
+  render::Style out;        // stdout
+  render::Style err;        // stderr
   // The words behind "--": another program's command line, which the parser of muster's own options
   // never sees. The verbs that accept one add their names to command_verbs.
   std::optional<std::vector<std::string>> command;
   std::vector<std::string> command_verbs;
 
-  // Errors: Unreachable (no endpoint file, or no controller there), NotAllowed (the token file is
-  // not readable).
+  // Errors: Unreachable (no endpoint file, or no controller there), NotAllowed (no
+  // credentials for host:port, or a file that is not private).
   Result<Session> connect() const;
 };
 

@@ -5,8 +5,8 @@
 //
 //   <dir>/                 mode 0700; default ${XDG_STATE_HOME:-~/.local/state}/muster/local
 //     endpoint             how clients find the controller (common/rpc/endpoint_file.h)
-//     controller.sock      unix socket, 0600 (when the path is short enough; else loopback TCP with
-//                          controller/token)
+//     controller.sock      unix socket, 0600; elsewhere when the path is too long for a socket
+//                          (local/local_socket.h)
 //     controller/          the controller's state directory
 //     agents/<name>/       an agent's state directory
 //     cards/<name>         an agent's stand-in devices (--device-type)

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/file.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <charconv>
@@ -17,6 +16,7 @@
 #include "client/commands/call/call.h"
 #include "client/commands/call/local_paths.h"
 #include "client/commands/local/local_cards.h"
+#include "client/commands/local/local_socket.h"
 #include "common/io/file.h"
 #include "common/process/cgroup.h"
 #include "common/process/pidfd.h"
@@ -229,15 +229,11 @@ Result<std::vector<std::string>> agent_arguments(const fs::path& dir, const Loca
 }
 
 Result<std::vector<std::string>> controller_arguments(const LocalUp& up) {
-  const std::string socket = local_socket(up.dir).string();
+  auto socket = place_local_socket(up.dir);
+  if (!socket) return fail(std::move(socket.error()));
   std::vector<std::string> args = {"--state-dir", local_controller_dir(up.dir).string(),
                                    "--endpoint-file", local_endpoint(up.dir).string()};
-  if (socket.size() < sizeof(sockaddr_un::sun_path) - 1) {
-    args.insert(args.end(), {"--listen", "unix:" + socket});
-  } else {
-    args.insert(args.end(), {"--listen", "127.0.0.1:0", "--token-file",
-                             (local_controller_dir(up.dir) / "token").string()});
-  }
+  args.insert(args.end(), {"--listen", "unix:" + socket->string()});
   args.insert(args.end(), up.controller_args.begin(), up.controller_args.end());
   return args;
 }
@@ -436,8 +432,8 @@ Result<std::string> local_down(Context& context, const fs::path& dir,
   }
   if (auto swept = sweep_workers(dir, until); !swept) return fail(std::move(swept.error()));
   std::error_code ignored;
+  remove_local_socket(dir);
   fs::remove(local_endpoint(dir), ignored);
-  fs::remove(local_socket(dir), ignored);
   fs::remove(local_processes(dir), ignored);
   return not_cancelled;
 }

@@ -1,7 +1,5 @@
 // Starts, finds and stops a private cluster on this machine: real daemons, SQLite, a unix socket of
 // mode 0600 (local_daemons.h). Stateless functions. One thread; blocks with deadlines.
-//
-// If the path is too long for a unix socket, the controller uses loopback TCP with a token.
 #pragma once
 
 #include <chrono>

@@ -10,6 +10,11 @@
         cluster.agent("n0", devices=2)
         done = cluster.muster("run", cluster.spec("name: x ..."))       # done.code, done.out, done.err
 
+    with Cluster() as cluster:                            # over TCP: TLS, with certificates
+        cluster.controller(listen="127.0.0.1:0")
+        cluster.agent("n0", tcp=True)
+        cluster.env.update(cluster.over_tcp("ann"))
+
 At the end nothing of it may be left: no process, no socket, no control group. close() checks that, and fails otherwise.
 """
 
@@ -101,11 +106,13 @@ class Cluster:
     # ---- daemons
 
     def controller(self, *args, state=None, listen=None, wait=True, before=()):
-        """Starts one. `wait`: until it listens. `before`: words of a program that starts the controller's."""
+        """Starts one. It serves a unix socket, and the TCP address `listen`. `wait`: until it listens. `before`: words of a program that starts the controller's."""
         if "--port-range" not in args:
             args = ("--port-range", self.port_range(), *args)
+        for address in (listen, "unix:" + self.path("s")):
+            args = ("--listen", address, *args) if address else args
         command = [*before, os.path.join(BIN, "muster-controller"), "--state-dir", state or self.path("controller"),
-                   "--endpoint-file", self.endpoint, "--listen", listen or "unix:" + self.path("s"), *args]  # fmt: skip
+                   "--endpoint-file", self.endpoint, *args]  # fmt: skip
         if os.path.exists(self.endpoint):
             os.unlink(self.endpoint)
         daemon = self._start("controller", command)
@@ -125,9 +132,14 @@ class Cluster:
         address="127.0.0.1",
         before=(),
         probe=False,
+        tcp=False,
     ):
-        """Starts one. `wait`: until its node is registered. `before`: words of a program that starts the agent's. `probe`: it finds its devices itself."""
+        """Starts one. `wait`: until its node is registered. `before`: words of a program that starts the agent's. `probe`: it finds its devices itself. `tcp`: it
+        calls the controller over TCP, with its node's certificate."""
         args = (*self._agent_args, *args)
+        if tcp:
+            controller = controller or self.tcp_address()
+            args = ("--credentials", self.credentials(node=name), *args)
         probe = probe or "--devices-from" in args
         slots = () if probe else ("--devices", str(self.devices if devices is None else devices))
         command = [*before, os.path.join(BIN, "muster-agent"), "--controller", controller or self.endpoint, "--name", name,
@@ -138,6 +150,31 @@ class Cluster:
                 lambda event: event["type"] == "node-registered" and event["node"] == name
             )
         return daemon
+
+    def announced(self):
+        """What the controller's endpoint file says: address, tcp, cluster_id, pid."""
+        with open(self.endpoint, encoding="utf-8") as file:
+            return json.load(file)
+
+    def tcp_address(self):
+        """HOST:PORT, where the controller serves TLS."""
+        return self.announced()["tcp"][0]
+
+    def credentials(self, node=None, user=None):
+        """The file with the key and the certificate of this node or user; each is made once."""
+        role, name = ("node", node) if node else ("user", user)
+        path = self.path(f"{role}-{name}.pem")
+        if not os.path.exists(path):
+            by_socket = {"MUSTER_CONTROLLER": self.endpoint}
+            self.muster("cert", "issue", f"--{role}", name, "-o", path, env=by_socket, code=0)
+        return path
+
+    def over_tcp(self, user):
+        """The variables of a client that calls the controller over TCP as this user."""
+        return {
+            "MUSTER_CONTROLLER": self.tcp_address(),
+            "MUSTER_CREDENTIALS": self.credentials(user=user),
+        }
 
     def port_range(self):
         self._ports = self._ports or Ports()
@@ -189,8 +226,7 @@ class Cluster:
     def _read_endpoint(self):
         """Notes whose processes are this cluster's. False: there is no controller."""
         try:
-            with open(self.endpoint, encoding="utf-8") as file:
-                self._cluster_ids.add(json.load(file)["cluster_id"])
+            self._cluster_ids.add(self.announced()["cluster_id"])
         except FileNotFoundError:
             return False
         return True

@@ -2,13 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+
+#include "tests/support/credentials.h"
 
 namespace muster::agent {
 namespace {
 
 Result<std::optional<CommandLine>> parse(std::vector<std::string> more) {
-  std::vector<std::string> words{"muster-agent", "--controller", "unix:/s", "--name", "n1"};
+  std::vector<std::string> words{"muster-agent", "--controller", "unix:/s"};
+  if (std::ranges::find(more, "--name") == more.end()) words.insert(words.end(), {"--name", "n1"});
   words.insert(words.end(), more.begin(), more.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -86,6 +91,45 @@ TEST(CommandLine, AFailpointIsAStepOfAStart) {
                   "' is not 'start:STEP:kill', where STEP is one of check, checkpoints, "
                   "directories, code, files, fetch, links, container, record, spawn");
   }
+}
+
+TEST(CommandLine, NamesHaveTheRuleOfNodes) {
+  EXPECT_TRUE(parse({"--name", "gpu-1.rack_2"}));
+  for (const char* bad : {"", "-a", "a b", "\xc3\xa4"}) EXPECT_FALSE(parse({"--name", bad})) << bad;
+}
+
+// Regression: the agent connected with them, and the controller's refusal named no file.
+TEST(EndpointSource, OnlyTheNodesOwnCredentialsCount) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "credentials.XXXXXX").string();
+  const std::filesystem::path dir = ::mkdtemp(pattern.data());
+  const auto authority = pki::Authority::make("c0ffee", system_clock().now().wall);
+  ASSERT_TRUE(authority) << authority.error().message;
+  const auto found = [&](pki::Role role, const char* name, std::string controller) {
+    const std::filesystem::path file = dir / name;
+    if (!std::filesystem::exists(file)) {
+      const auto made =
+          test::credentials(*authority, {.cluster = "c0ffee", .role = role, .name = name});
+      EXPECT_TRUE(pki::create_credentials(file, made));
+    }
+    return endpoint_source(
+        {.controller = std::move(controller), .credentials = file, .name = NodeName("n1")})();
+  };
+  const auto own = found(pki::Role::Node, "n1", "127.0.0.1:1");
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_EQ(own->credentials->identity.name, "n1");
+  const auto refused = [&](pki::Role role, const char* name, const std::string& who) {
+    const auto endpoint = found(role, name, "127.0.0.1:1");
+    const std::string file = (dir / name).string();
+    ASSERT_FALSE(endpoint);
+    EXPECT_EQ(endpoint.error().code, ErrorCode::NotAllowed);
+    EXPECT_EQ(endpoint.error().message,
+              "the credentials of '" + file + "' are of " + who +
+                  "; an agent needs those of node 'n1': muster cert issue --node n1 -o " + file);
+  };
+  refused(pki::Role::Node, "n2", "node 'n2'");
+  refused(pki::Role::User, "ann", "user 'ann'");
+  EXPECT_TRUE(found(pki::Role::User, "ann", "unix:/s")) << "a socket needs none";
+  std::filesystem::remove_all(dir);
 }
 
 }  // namespace

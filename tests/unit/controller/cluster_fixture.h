@@ -12,12 +12,17 @@
 #include <string>
 
 #include "common/base/version.h"
+#include "common/pki/authority_dir.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/tls_port.h"
+#include "controller/access/call_rules.h"
+#include "controller/api/certificate_service.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
 #include "controller/api/node_service.h"
 #include "controller/journal/memory_journal.h"
 #include "controller/server.h"
+#include "tests/support/credentials.h"
 #include "tests/support/hand_agent.h"
 #include "tests/support/test_controller.h"
 
@@ -48,8 +53,13 @@ class ClusterTest : public testing::Test {
              }});
     jobs_ = std::make_unique<JobService>(*edge_, 1, watch_queue_max);
     nodes_ = std::make_unique<NodeService>(*edge_, kProtocolMin, kProtocolMax);
-    auto server = Server::start({"unix:" + (dir_ / "s").string(), "127.0.0.1:0"},
-                                {controller_->hub.get(), jobs_.get(), nodes_.get()}, "secret");
+    certificates_ = std::make_unique<CertificateService>(authority_, system_clock());
+    const auto own = pki::issue_controller(*authority_, kCluster, system_clock().now().wall);
+    if (!own) throw std::runtime_error(own.error().message);
+    auto server = Server::start(
+        {"unix:" + (dir_ / "s").string(), "127.0.0.1:0"},
+        {controller_->hub.get(), jobs_.get(), nodes_.get(), certificates_.get()},
+        rpc::tls_credentials(*own, system_clock(), {.may_call = may_call, .on_refused = {}}));
     if (!server) throw std::runtime_error(server.error().message);
     server_ = std::move(*server);
     channel_ = rpc::make_channel({.address = server_->bound()[0]});
@@ -101,6 +111,17 @@ class ClusterTest : public testing::Test {
     return response.job();
   }
 
+  // Calls over TCP, with a certificate of this cluster or of another authority.
+  std::shared_ptr<grpc::Channel> tcp(pki::Role role, const std::string& name,
+                                     const pki::Authority* authority = nullptr) {
+    auto made = test::credentials(authority == nullptr ? *authority_ : *authority,
+                                  {.cluster = kCluster, .role = role, .name = name});
+    return rpc::make_channel(
+        {.address = server_->bound()[1],
+         .credentials = std::make_shared<const pki::Credentials>(std::move(made))});
+  }
+
+  static constexpr const char* kCluster = "cluster";
   std::filesystem::path dir_;
   std::shared_ptr<journal::MemoryDisk> disk_ = std::make_shared<journal::MemoryDisk>();
   journal::MemoryJournal journal_{disk_};
@@ -108,6 +129,8 @@ class ClusterTest : public testing::Test {
   std::unique_ptr<Edge> edge_;
   std::unique_ptr<JobService> jobs_;
   std::unique_ptr<NodeService> nodes_;
+  Result<pki::Authority> authority_ = pki::Authority::make(kCluster, system_clock().now().wall);
+  std::unique_ptr<CertificateService> certificates_;
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::JobService::Stub> stub_;

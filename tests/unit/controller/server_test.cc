@@ -23,13 +23,13 @@ class ServerTest : public testing::Test {
 // gRPC removes an existing socket file when it binds. Regression: a second controller left the
 // first one running, and nobody could reach it any more.
 TEST_F(ServerTest, ASocketThatIsServedIsNotTaken) {
-  auto first = Server::start({"unix:" + socket()}, {}, {});
+  auto first = Server::start({"unix:" + socket()}, {}, nullptr);
   ASSERT_TRUE(first) << first.error().message;
   struct stat before{}, after{}, lock{};
   ASSERT_EQ(::stat(socket().c_str(), &before), 0);
   ASSERT_EQ(::stat((socket() + ".lock").c_str(), &lock), 0);
   EXPECT_EQ(lock.st_mode & 0777, 0600u);
-  const auto second = Server::start({"127.0.0.1:0", "unix:" + socket()}, {}, {});
+  const auto second = Server::start({"127.0.0.1:0", "unix:" + socket()}, {}, nullptr);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().message, "listening on 'unix:" + socket() +
                                         "': another controller serves this socket (it holds '" +
@@ -39,15 +39,27 @@ TEST_F(ServerTest, ASocketThatIsServedIsNotTaken) {
   EXPECT_EQ(before.st_ino, after.st_ino);
   (*first)->shut_down();
   first->reset();
-  auto third = Server::start({"unix:" + socket()}, {}, {});
+  auto third = Server::start({"unix:" + socket()}, {}, nullptr);
   ASSERT_TRUE(third) << third.error().message;
   (*third)->shut_down();
 }
 
 TEST_F(ServerTest, ASocketInAFolderThatIsNotThere) {
-  const auto none = Server::start({"unix:" + socket() + "/s"}, {}, {});
+  const auto none = Server::start({"unix:" + socket() + "/s"}, {}, nullptr);
   ASSERT_FALSE(none);
   EXPECT_NE(none.error().message.find(socket() + "/s.lock"), std::string::npos)
+      << none.error().message;
+}
+
+TEST_F(ServerTest, AHostsNameBecomesItsAddress) {
+  const auto server = Server::start({"localhost:0"}, {}, grpc::InsecureServerCredentials());
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_TRUE((*server)->bound().front().starts_with("localhost:"));
+  (*server)->shut_down();
+  const auto none =
+      Server::start({"no-such-host.invalid:0"}, {}, grpc::InsecureServerCredentials());
+  ASSERT_FALSE(none);
+  EXPECT_TRUE(none.error().message.starts_with("listening on 'no-such-host.invalid:0': "))
       << none.error().message;
 }
 

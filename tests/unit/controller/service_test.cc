@@ -101,24 +101,96 @@ TEST_F(Services, PagesAreNewestFirstAndMeetAtTheirTokens) {
   }
 }
 
-TEST_F(Services, CallersOverTcpNeedTheToken) {
-  const auto channel = rpc::make_channel({.address = server_->bound()[1]});
-  const auto stub = v1::NodeService::NewStub(channel);
-  v1::GetClusterStatusRequest request;
+grpc::Status status_of_cluster(const std::shared_ptr<grpc::Channel>& channel,
+                               grpc::ClientContext& context) {
   v1::GetClusterStatusResponse response;
-  EXPECT_EQ(stub->GetClusterStatus(context().get(), request, &response).error_code(),
-            grpc::StatusCode::UNAUTHENTICATED);
-  auto wrong = context();
-  rpc::authorize(*wrong, "guess");
-  EXPECT_EQ(stub->GetClusterStatus(wrong.get(), request, &response).error_code(),
-            grpc::StatusCode::UNAUTHENTICATED);
-  auto right = context();
-  rpc::authorize(*right, "secret");
-  ASSERT_TRUE(stub->GetClusterStatus(right.get(), request, &response).ok());
-  EXPECT_EQ(response.cluster_id(), "cluster");
-  // A stream is refused as well.
-  HandAgent agent(channel);
+  return v1::NodeService::NewStub(channel)->GetClusterStatus(&context, {}, &response);
+}
+
+TEST_F(Services, CallersOverTcpNeedACertificateOfThisCluster) {
+  EXPECT_EQ(status_of_cluster(rpc::make_channel({.address = server_->bound()[1]}), *context())
+                .error_code(),
+            grpc::StatusCode::UNAVAILABLE)
+      << "no TLS at all";
+  const auto stranger = pki::Authority::make(kCluster, system_clock().now().wall);
+  ASSERT_TRUE(stranger);
+  EXPECT_EQ(status_of_cluster(tcp(pki::Role::User, "ann", &*stranger), *context()).error_code(),
+            grpc::StatusCode::UNAVAILABLE)
+      << "another authority's";
+  EXPECT_TRUE(status_of_cluster(tcp(pki::Role::User, "ann"), *context()).ok());
+}
+
+TEST_F(Services, ANodeCallsNoMethodOfUsersAndAUserNoneOfNodes) {
+  const grpc::Status node = status_of_cluster(tcp(pki::Role::Node, "n1"), *context());
+  EXPECT_EQ(node.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(node.error_message(),
+            "calling muster.v1.NodeService/GetClusterStatus as node 'n1': only a user may");
+  HandAgent agent(tcp(pki::Role::User, "ann"));
   EXPECT_EQ(agent.status().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  v1::IssueCertificateRequest request;
+  v1::IssueCertificateResponse response;
+  for (const auto& channel : {tcp(pki::Role::Node, "n1"), tcp(pki::Role::User, "ann")})
+    EXPECT_EQ(v1::CertificateService::NewStub(channel)
+                  ->IssueCertificate(context().get(), request, &response)
+                  .error_code(),
+              grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(Services, ANodeSpeaksOnlyForItself) {
+  HandAgent other(tcp(pki::Role::Node, "n2"));
+  EXPECT_FALSE(other.connect(HandAgent::hello("n1", "i1")));
+  const grpc::Status status = other.status();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(status.error_message(),
+            "connecting an agent: the certificate is of node 'n2'; a node speaks only for itself "
+            "(--name, --credentials)");
+  v1::FetchFilesRequest fetch;
+  fetch.set_node("n1");
+  const auto stub = v1::AgentService::NewStub(tcp(pki::Role::Node, "n2"));
+  const auto fetching = context();
+  EXPECT_EQ(stub->FetchFiles(fetching.get(), fetch)->Finish().error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  v1::SendFilesResponse sent;
+  const auto sending = context();
+  const auto writer = stub->SendFiles(sending.get(), &sent);
+  v1::SendFilesRequest ticket;
+  ticket.mutable_ticket()->set_node("n1");
+  writer->Write(ticket);
+  EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  HandAgent own(tcp(pki::Role::Node, "n2"));
+  EXPECT_TRUE(own.connect(HandAgent::hello("n2", "i2")));
+}
+
+TEST_F(Services, CertificatesAreIssuedOverTheSocket) {
+  const auto stub = v1::CertificateService::NewStub(channel_);
+  const auto key = pki::Key::generate();
+  ASSERT_TRUE(key);
+  v1::IssueCertificateRequest request;
+  request.set_public_key(*key->public_pem());
+  request.set_node("n1");
+  request.mutable_lifetime()->set_seconds(3'600);
+  v1::IssueCertificateResponse response;
+  const auto issue = [&] { return stub->IssueCertificate(context().get(), request, &response); };
+  ASSERT_TRUE(issue().ok());
+  const auto credentials =
+      pki::parse_credentials(*key->private_pem() + response.certificate() + response.ca());
+  ASSERT_TRUE(credentials) << credentials.error().message;
+  EXPECT_EQ(credentials->identity,
+            (pki::Identity{.cluster = kCluster, .role = pki::Role::Node, .name = "n1"}));
+  HandAgent agent(
+      rpc::make_channel({.address = server_->bound()[1],
+                         .credentials = std::make_shared<const pki::Credentials>(*credentials)}));
+  EXPECT_TRUE(agent.connect(HandAgent::hello("n1", "i1")));
+
+  request.mutable_lifetime()->set_seconds(3'599);
+  EXPECT_EQ(issue().error_message(),
+            "issuing a certificate for node 'n1': its lifetime must be 1h to 3650d");
+  request.mutable_lifetime()->set_seconds(3'600);
+  request.set_user("../x");
+  EXPECT_EQ(issue().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  request.set_user("ann");
+  request.set_public_key("none");
+  EXPECT_EQ(issue().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(Services, AWatchEndsWithItsJob) {

@@ -8,9 +8,12 @@
 #include <atomic>
 #include <filesystem>
 
+#include "common/pki/authority_dir.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/tls_port.h"
 #include "controller/links/log_stream.h"
 #include "muster/v1/agent_service.grpc.pb.h"
+#include "tests/support/credentials.h"
 
 namespace muster::links {
 namespace {
@@ -41,7 +44,10 @@ class LogReceiveTest : public testing::Test {
       return -1;
     };
     store_ = std::move(*logs::LogStore::open(dir_ / "logs", 1 << 30, std::move(calls)));
-    receiver_ = LogReceiver::start(*store_, {});
+    receiver_ =
+        LogReceiver::start(*store_, {.is_of = [](const logs::LogKey& key, const NodeName& node) {
+          return node == NodeName("n1") && key.rank == RankNo(0);
+        }});
     service_ = std::make_unique<LogService>(*receiver_);
     const std::string address = "unix:" + (dir_ / "s").string();
     grpc::ServerBuilder builder;
@@ -145,6 +151,56 @@ TEST_F(LogReceiveTest, ALogOfNoRankIsItsNodes) {
       store_->read({JobId("job"), AttemptNo(1), RankNo(0), "setup", NodeName("n1")}, 0, 10)->data,
       "abc");
   EXPECT_EQ(store_->list(JobId("job")).size(), 1u) << "and not rank 0's";
+}
+
+// Only callers with a certificate are asked whose log it is: over the socket it is the controller's
+// own user.
+TEST_F(LogReceiveTest, WithACertificateANodeSendsItsOwnLogs) {
+  const WallTime now = system_clock().now().wall;
+  const auto authority = pki::Authority::make("cluster", now);
+  ASSERT_TRUE(authority);
+  const auto own = pki::issue_controller(*authority, "cluster", now);
+  ASSERT_TRUE(own);
+  LogService service(*receiver_);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(
+      "127.0.0.1:0",
+      rpc::tls_credentials(
+          *own, system_clock(),
+          {.may_call = [](const auto&, auto) { return Result<void>(); }, .on_refused = {}}),
+      &port);
+  builder.RegisterService(&service);
+  const auto server = builder.BuildAndStart();
+  // The answer to a log that `as` opens in the name of `node`.
+  const auto opened = [&](const std::string& as, const std::string& node, std::uint32_t rank) {
+    const auto stub = v1::AgentService::NewStub(rpc::make_channel(
+        {.address = "127.0.0.1:" + std::to_string(port),
+         .credentials = std::make_shared<const pki::Credentials>(test::credentials(
+             *authority, {.cluster = "cluster", .role = pki::Role::Node, .name = as}))}));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    const auto stream = stub->PushLogs(&context);
+    v1::PushLogsRequest request;
+    request.mutable_hello()->set_node(node);
+    stream->Write(request);
+    named(*request.mutable_open()).set_rank(rank);
+    stream->Write(request);
+    v1::PushLogsResponse response;
+    const bool answered = stream->Read(&response);
+    if (answered) context.TryCancel();
+    const grpc::Status status = stream->Finish();
+    if (!answered) return status.error_message();
+    return std::string(response.have(0).unknown() ? "unknown" : "taken");
+  };
+  EXPECT_EQ(opened("n1", "n1", 0), "taken");
+  EXPECT_EQ(opened("n1", "n1", 1), "unknown");
+  EXPECT_EQ(opened("n2", "n2", 0), "unknown");
+  EXPECT_EQ(opened("n2", "n1", 0),
+            "sending logs: the certificate is of node 'n2'; a node speaks only for itself (--name, "
+            "--credentials)");
+  server->Shutdown(std::chrono::system_clock::now());
+  server->Wait();
 }
 
 // A name that cannot be a file name, and more logs than any run has, are answered `unknown`; the

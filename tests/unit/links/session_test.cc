@@ -23,7 +23,7 @@ class SlowHub final : public v1::AgentService::CallbackService, public SessionOw
  public:
   grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
       grpc::CallbackServerContext* context) override {
-    return Session::begin(*this, system_clock(), context->peer());
+    return Session::begin(*this, system_clock(), *context);
   }
   void on_hello(const SessionPtr& session, v1::Hello, Now) override {
     const std::lock_guard lock(mutex_);

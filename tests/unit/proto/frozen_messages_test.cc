@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "muster/v1/agent_service.pb.h"
+#include "muster/v1/certificate_service.pb.h"
 #include "muster/v1/job_service.pb.h"
 #include "muster/v1/node_service.pb.h"
 #include "tests/support/dumps.h"
@@ -55,6 +56,7 @@ std::set<std::string> method_types(const Schema& schema) {
 std::unique_ptr<Message> generated(const std::string& name) {
   // Makes sure that the linker keeps the code of all services.
   (void)v1::ConnectRequest::descriptor();
+  (void)v1::IssueCertificateRequest::descriptor();
   (void)v1::SubmitJobRequest::descriptor();
   (void)v1::ListNodesRequest::descriptor();
   const Descriptor* type =

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <map>
 
+#include "common/base/time.h"
+#include "common/pki/authority.h"
 #include "common/rpc/backoff.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/endpoint_file.h"
@@ -132,15 +134,11 @@ TEST(Address, IsCheckedWithASentence) {
   const auto longer = check_address("unix:/" + std::string(107, 'a'));
   ASSERT_FALSE(longer);
   EXPECT_NE(longer.error().message.find("107"), std::string::npos);
-  EXPECT_TRUE(is_loopback("127.0.0.1:80"));
-  EXPECT_TRUE(is_loopback("unix:/x"));
-  EXPECT_FALSE(is_loopback("0.0.0.0:80"));
-  EXPECT_FALSE(is_loopback("10.0.0.1:80"));
 }
 
 TEST_F(RpcFiles, EndpointFileComesBackAndIsPrivate) {
   const EndpointFile file{
-      .address = "127.0.0.1:4711", .token_file = "/x/token", .cluster_id = "c0ffee", .pid = 42};
+      .address = "unix:/x/s", .tcp = {"10.0.0.1:4711"}, .cluster_id = "c0ffee", .pid = 42};
   ASSERT_TRUE(write_endpoint_file(dir_ / "endpoint.json", file));
   const auto read = read_endpoint_file(dir_ / "endpoint.json");
   ASSERT_TRUE(read) << read.error().message;
@@ -158,29 +156,40 @@ TEST_F(RpcFiles, EndpointFileThatIsNoneIsDistinguished) {
   }
 }
 
-TEST_F(RpcFiles, TokenIsMadeOnceAndKeptFromOthers) {
-  const auto made = make_token_file(dir_ / "token");
-  ASSERT_TRUE(made) << made.error().message;
-  EXPECT_EQ(made->size(), 64u);
-  EXPECT_EQ(*read_token_file(dir_ / "token"), *made);
-  EXPECT_FALSE(make_token_file(dir_ / "token"));
-  EXPECT_NE(*make_token_file(dir_ / "other"), *made);
-  ASSERT_EQ(::chmod((dir_ / "token").c_str(), 0640), 0);
-  EXPECT_EQ(read_token_file(dir_ / "token").error().code, ErrorCode::NotAllowed);
-  EXPECT_EQ(read_token_file(dir_ / "none").error().code, ErrorCode::NotFound);
+TEST_F(RpcFiles, AnAddressOverTcpNeedsCredentials) {
+  EXPECT_EQ(endpoint_at("unix:/x/s", dir_ / "none")->credentials, nullptr)
+      << "a socket has its mode";
+  const auto unnamed = endpoint_at("10.0.0.1:7070", {});
+  ASSERT_FALSE(unnamed);
+  EXPECT_EQ(unnamed.error().code, ErrorCode::NotAllowed);
+  EXPECT_NE(unnamed.error().message.find("--credentials"), std::string::npos);
+  EXPECT_EQ(endpoint_at("10.0.0.1:7070", dir_ / "none").error().code, ErrorCode::NotFound);
+  EXPECT_EQ(endpoint_at("nowhere", {}).error().code, ErrorCode::InvalidArgument);
 }
 
-TEST_F(RpcFiles, EndpointWithTokenIsLoadedWhole) {
-  const auto token = make_token_file(dir_ / "token");
-  ASSERT_TRUE(token);
-  ASSERT_TRUE(write_endpoint_file(dir_ / "e", {.address = "127.0.0.1:1",
-                                               .token_file = (dir_ / "token").string(),
-                                               .cluster_id = "c",
-                                               .pid = 1}));
-  const auto endpoint = load_endpoint(dir_ / "e");
-  ASSERT_TRUE(endpoint) << endpoint.error().message;
-  EXPECT_EQ(endpoint->address, "127.0.0.1:1");
-  EXPECT_EQ(endpoint->token, *token);
+TEST_F(RpcFiles, CredentialsCountOnlyInTheirTime) {
+  const WallTime now = system_clock().now().wall;
+  const auto authority = pki::Authority::make("c0ffee", now - std::chrono::hours(24 * 30));
+  ASSERT_TRUE(authority);
+  const auto file_of = [&](const char* name, WallTime issued) {
+    const auto key = pki::Key::generate();
+    const pki::Identity node{.cluster = "c0ffee", .role = pki::Role::Node, .name = "n1"};
+    const auto certificate = authority->issue(*key, node, issued, std::chrono::hours(48));
+    const auto whole = pki::parse_credentials(*key->private_pem() + certificate->pem() +
+                                              authority->certificate().pem());
+    EXPECT_TRUE(pki::create_credentials(dir_ / name, *whole));
+    return dir_ / name;
+  };
+  ASSERT_TRUE(write_endpoint_file(
+      dir_ / "e", {.address = "10.0.0.1:1", .tcp = {}, .cluster_id = "c0ffee", .pid = 1}));
+  const auto valid = load_endpoint(dir_ / "e", file_of("valid", now));
+  ASSERT_TRUE(valid) << valid.error().message;
+  EXPECT_EQ(valid->address, "10.0.0.1:1");
+  EXPECT_EQ(valid->credentials->identity.name, "n1");
+  const auto ended = load_endpoint(dir_ / "e", file_of("ended", now - std::chrono::hours(72)));
+  ASSERT_FALSE(ended);
+  EXPECT_NE(ended.error().message.find("this machine's clock"), std::string::npos)
+      << ended.error().message;
 }
 
 }  // namespace

@@ -1,0 +1,125 @@
+#include "common/rpc/tls_port.h"
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/security/auth_metadata_processor.h>
+#include <grpcpp/security/server_credentials.h>
+
+#include <string>
+#include <utility>
+
+#include "common/pki/certificate.h"
+#include "common/rpc/status.h"
+
+namespace muster::rpc {
+namespace {
+
+// In gRPC's source, and in none of its headers.
+constexpr std::string_view kInsecure = "insecure";
+
+// Empty: the connection has none of this name, or several.
+std::string_view property(const grpc::AuthContext& context, const char* name) {
+  const auto values = context.FindPropertyValues(name);
+  return values.size() == 1 ? std::string_view(values.front().data(), values.front().size())
+                            : std::string_view();
+}
+
+Result<pki::Certificate> certificate_of(const grpc::AuthContext& context) {
+  return pki::Certificate::from_pem(property(context, GRPC_X509_PEM_CERT_PROPERTY_NAME));
+}
+
+class Processor final : public grpc::AuthMetadataProcessor {
+ public:
+  Processor(std::string cluster, const Clock& clock, CallChecks checks)
+      : cluster_(std::move(cluster)), clock_(clock), checks_(std::move(checks)) {}
+  [[nodiscard]] bool IsBlocking() const override { return false; }
+
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context,
+                       OutputMetadata* /*consumed*/, OutputMetadata* /*response*/) override {
+    const auto path = metadata.find(":path");
+    const auto allowed =
+        check(*context, path == metadata.end()
+                            ? std::string_view()
+                            : std::string_view(path->second.data(), path->second.size()));
+    if (allowed) return grpc::Status::OK;
+    if (checks_.on_refused) checks_.on_refused(allowed.error());
+    return to_refusal(allowed.error());
+  }
+
+ private:
+  // The sentence is the same at every call, so that it is logged once.
+  Result<void> check_time(const pki::Certificate& certificate, const pki::Identity& owner) const {
+    const WallTime now = clock_.now().wall;
+    if (now > certificate.not_after())
+      return fail(ErrorCode::NotAllowed, "the certificate of " + pki::text_of(owner) +
+                                             " ended at " + utc_text(certificate.not_after()) +
+                                             ", by the controller's clock");
+    if (now < certificate.not_before())
+      return fail(ErrorCode::NotAllowed,
+                  "the certificate of " + pki::text_of(owner) + " is valid from " +
+                      utc_text(certificate.not_before()) + " on, by the controller's clock");
+    return {};
+  }
+  Result<void> check(const grpc::AuthContext& context, std::string_view method) const {
+    constexpr std::string_view kDoing = "calling the controller";
+    const auto certificate = certificate_of(context);
+    if (!certificate) return fail(Error(certificate.error()).in(std::string(kDoing)));
+    const auto identity = certificate->identity();
+    if (!identity) return fail(Error(identity.error()).in(std::string(kDoing)));
+    if (identity->cluster != cluster_)
+      return fail(ErrorCode::NotAllowed, std::string(kDoing) + ": the certificate is of cluster '" +
+                                             identity->cluster + "', this is '" + cluster_ + "'");
+    if (auto valid = check_time(*certificate, *identity); !valid)
+      return fail(std::move(valid.error()).in(std::string(kDoing)));
+    return checks_.may_call(*identity, method);
+  }
+
+  const std::string cluster_;
+  const Clock& clock_;
+  const CallChecks checks_;
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::ServerCredentials> tls_credentials(const pki::Credentials& own,
+                                                         const Clock& clock, CallChecks checks) {
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = own.ca_pem;
+  options.pem_key_cert_pairs.push_back({own.key_pem, own.certificate_pem});
+  auto credentials = grpc::SslServerCredentials(options);
+  credentials->SetAuthMetadataProcessor(
+      std::make_shared<Processor>(own.identity.cluster, clock, std::move(checks)));
+  return credentials;
+}
+
+Caller caller_of(const grpc::ServerContextBase& context) {
+  const auto auth = context.auth_context();
+  if (auth == nullptr) return {};
+  const std::string_view transport = property(*auth, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
+  if (transport == kInsecure) return {.is_owner = true, .identity = {}};
+  if (transport != GRPC_SSL_TRANSPORT_SECURITY_TYPE) return {};
+  const auto certificate = certificate_of(*auth);
+  auto identity = certificate ? certificate->identity()
+                              : Result<pki::Identity>(fail(Error(certificate.error())));
+  return identity ? Caller{.is_owner = false, .identity = std::move(*identity)} : Caller{};
+}
+
+Result<void> speaks_for(const Caller& caller, const NodeName& node, std::string_view doing) {
+  if (caller.is_owner || (caller.identity && caller.identity->role == pki::Role::Node &&
+                          caller.identity->name == node.str()))
+    return {};
+  return fail(ErrorCode::NotAllowed,
+              std::string(doing) + ": the certificate is of " +
+                  (caller.identity ? pki::text_of(*caller.identity) : "nobody") +
+                  "; a node speaks only for itself (--name, --credentials)");
+}
+
+grpc::Status to_refusal(const Error& error) {
+  const grpc::Status status = to_status(error);
+  return status.error_code() == grpc::StatusCode::UNIMPLEMENTED
+             ? status
+             : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, status.error_message());
+}
+
+}  // namespace muster::rpc
