@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
@@ -15,6 +16,7 @@
 #include "agent/probe/device_book.h"
 #include "agent/probe/fixed_inventory.h"
 #include "agent/probe/inventory.h"
+#include "common/base/wall_clock_offset.h"
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
 #include "common/log/log.h"
@@ -52,6 +54,18 @@ Result<std::optional<std::vector<agent::probe::Device>>> known_devices(
   return std::optional(agent::probe::probe_devices(none, options).devices);
 }
 
+// The host's tables of names may hang while the machine boots: then they are asked again. Each such
+// try takes as long as name_service lets it.
+Result<agent::Way> find_way(const std::string& controller) {
+  constexpr std::chrono::seconds kHangs(1);
+  for (bool reported = false;; reported = true) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto way = agent::Way::to(controller);
+    if (way || std::chrono::steady_clock::now() - begin < kHangs) return way;
+    if (!reported) log::warn(way.error().message + "; asking again until there is an answer");
+  }
+}
+
 Result<int> run(const agent::CommandLine& line) {
   auto state = agent::StateDir::open(line.state_dir);
   if (!state) return fail(std::move(state).error());
@@ -64,15 +78,19 @@ Result<int> run(const agent::CommandLine& line) {
   if (!boot) return fail(std::move(boot).error());
   const auto endpoint = agent::endpoint_source(line);
   std::string controller = line.controller;
+  // If the endpoint file does not exist yet, a cluster on this machine is just starting.
+  const auto first = endpoint();
+  if (first && !first->credentials && !line.credentials.empty())
+    log::warn("the credentials are not used: the controller is called over its unix socket",
+              {{"credentials", line.credentials.string()}, {"address", first->address}});
   if (line.address.empty()) {
-    // If the endpoint file does not exist yet, a cluster on this machine is just starting.
-    if (auto found = endpoint()) controller = found->address;
+    if (first) controller = first->address;
     if (controller.find(':') == std::string::npos) controller = "unix:" + controller;
   }
   std::optional<agent::Way> way;
   std::string address = line.address;
   if (address.empty()) {
-    auto found = agent::Way::to(controller);
+    auto found = find_way(controller);
     if (!found) return fail(std::move(found).error());
     auto local = found->local_address();
     if (!local) return fail(std::move(local).error());
@@ -165,6 +183,10 @@ int main(int argc, char** argv) {
     return exit_code(line.error());
   }
   if (!*line) return 0;
+  if (const auto offset = wall_clock_offset(); !offset) {
+    std::fprintf(stderr, "muster-agent: %s\n", offset.error().message.c_str());
+    return exit_code(offset.error());
+  }
   if (auto logging = log::set_up({.daemon = "muster-agent",
                                   .level = (*line)->log_level,
                                   .file = (*line)->log_file,

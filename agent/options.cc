@@ -206,7 +206,8 @@ std::function<Result<rpc::Endpoint>()> endpoint_source(const CommandLine& comman
       return fail(ErrorCode::NotAllowed,
                   "the credentials of '" + file + "' are of " + pki::text_of(owner) +
                       "; an agent needs those of node '" + node.str() +
-                      "': muster cert issue --node " + node.str() + " -o " + file);
+                      "': on the controller's machine, muster cert issue --node " + node.str() +
+                      " -o new-" + node.str() + ".pem makes them");
     }
     return endpoint;
   };

@@ -14,6 +14,7 @@
 #include "client/commands/call/usage.h"
 #include "client/import/stand_in.h"
 #include "common/base/version.h"
+#include "common/base/wall_clock_offset.h"
 #include "common/pki/host_config.h"
 #include "common/rpc/grpc_log.h"
 
@@ -91,6 +92,10 @@ int main(int argc, char** argv) {
   muster::pki::ignore_host_config();
   muster::rpc::silence_grpc();
   std::signal(SIGPIPE, SIG_DFL);  // `muster logs | head` ends without an error
+  if (const auto offset = muster::wall_clock_offset(); !offset) {
+    fmt::print(stderr, "muster: {}\n", offset.error().message);
+    return kUsage;
+  }
   try {
     const int exit = run_verb(argc, argv);
     flush_out();

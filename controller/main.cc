@@ -11,6 +11,7 @@
 #include <future>
 #include <random>
 
+#include "common/base/wall_clock_offset.h"
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
 #include "common/log/log.h"
@@ -39,7 +40,7 @@
 namespace muster::controller {
 namespace {
 
-constexpr int kInternal = 70;
+constexpr int kUsage = 64, kInternal = 70;
 // An agent of this machine needs this much free space where a run's outputs are, which is usually
 // here.
 constexpr std::uint64_t kStartBytes = 256ull << 20;
@@ -282,6 +283,10 @@ int main(int argc, char** argv) {
   if (line.exit_code >= 0) {
     std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
     return line.exit_code;
+  }
+  if (const auto offset = muster::wall_clock_offset(); !offset) {
+    std::fprintf(stderr, "muster-controller: %s\n", offset.error().message.c_str());
+    return muster::controller::kUsage;
   }
   if (line.config.dump.empty()) return muster::controller::run(line.config);
   const auto text = muster::controller::dump_journal(line.config.dump);

@@ -74,6 +74,8 @@ std::string common_name_of(const X509* certificate) {
   return {reinterpret_cast<const char*>(utf8), static_cast<std::size_t>(size)};
 }
 
+constexpr std::string_view kClockSays = ", and this machine's clock says ";
+
 }  // namespace
 
 Result<Certificate> Certificate::from_pem(std::string_view pem) {
@@ -153,16 +155,25 @@ Result<void> Certificate::check_time(WallTime now) const {
 
 Result<void> check_time(const Identity& owner, WallTime not_before, WallTime not_after,
                         WallTime now) {
+  const std::string fault = time_fault(owner, not_before, not_after, now);
+  if (fault.empty()) return {};
+  return fail(ErrorCode::NotAllowed,
+              fault + std::string(kClockSays) + utc_text(now) +
+                  (now < not_before ? ": set the clock"
+                                    : "; a new one is made by `muster cert issue`, or set the "
+                                      "clock, if it is wrong"));
+}
+
+std::string time_fault(const Identity& owner, WallTime not_before, WallTime not_after,
+                       WallTime now) {
   const std::string who = "the certificate of " + text_of(owner);
-  const std::string clock = ", and this machine's clock says " + utc_text(now);
-  if (now < not_before)
-    return fail(ErrorCode::NotAllowed,
-                who + " is valid from " + utc_text(not_before) + " on" + clock + ": set the clock");
-  if (now > not_after)
-    return fail(ErrorCode::NotAllowed,
-                who + " ended at " + utc_text(not_after) + clock +
-                    "; a new one is made by `muster cert issue`, or set the clock, if it is wrong");
+  if (now < not_before) return who + " is valid from " + utc_text(not_before) + " on";
+  if (now > not_after) return who + " ended at " + utc_text(not_after);
   return {};
+}
+
+std::string_view without_clock(std::string_view sentence) {
+  return sentence.substr(0, sentence.find(kClockSays));
 }
 
 }  // namespace muster::pki

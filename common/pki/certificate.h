@@ -56,5 +56,12 @@ class Certificate {
 // both times, because the clock may be what is wrong.
 Result<void> check_time(const Identity& owner, WallTime not_before, WallTime not_after,
                         WallTime now);
+// Why the certificate of `owner` does not count now, without a word about the clock: the same text
+// at each call. Empty: it counts.
+std::string time_fault(const Identity& owner, WallTime not_before, WallTime not_after,
+                       WallTime now);
+// A sentence with that of check_time(), up to what the clock says: for those who report each cause
+// once. Any other sentence is returned whole.
+std::string_view without_clock(std::string_view sentence);
 
 }  // namespace muster::pki

@@ -1,6 +1,7 @@
 #include "common/pki/credentials.h"
 
 #include <openssl/x509.h>
+#include <unistd.h>
 
 #include <system_error>
 #include <vector>
@@ -96,10 +97,18 @@ Result<Credentials> read_credentials(const std::filesystem::path& path) {
   return credentials;
 }
 
-Result<void> check_absent(const std::filesystem::path& path) {
+Result<void> check_creatable(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
     return is_there(path);
+  const std::filesystem::path dir = path.has_parent_path() ? path.parent_path() : ".";
+  const std::string doing = "writing credentials to '" + path.string() + "': ";
+  if (!std::filesystem::is_directory(dir, ignored))
+    return fail(ErrorCode::NotFound, doing + "there is no directory '" + dir.string() +
+                                         "'; make it, or name another file");
+  if (::access(dir.c_str(), W_OK | X_OK) != 0)
+    return fail(ErrorCode::NotAllowed, doing + "you may not write in the directory '" +
+                                           dir.string() + "'; name another file");
   return {};
 }
 
@@ -107,7 +116,8 @@ Result<void> create_credentials(const std::filesystem::path& path, const Credent
   const auto created =
       io::create_file(path, credentials.key_pem + credentials.certificate_pem + credentials.ca_pem,
                       io::Durable::Yes);
-  if (!created) return fail(Error(created.error()).in("writing credentials"));
+  if (!created)
+    return fail(Error(created.error()).in("writing credentials to '" + path.string() + "'"));
   if (!*created) return is_there(path);
   return {};
 }

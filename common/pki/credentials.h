@@ -38,9 +38,10 @@ Result<Credentials> parse_credentials(std::string_view text);
 // belongs to neither this user nor root; and those of parse_credentials().
 Result<Credentials> read_credentials(const std::filesystem::path& path);
 
-// Conflict if there is something at the path, also a link. For a caller that wants to know before
-// it asks for a certificate; create_credentials() checks it again.
-Result<void> check_absent(const std::filesystem::path& path);
+// For a caller that wants to know before it asks for a certificate; create_credentials() finds all
+// of it again. Errors: Conflict if there is something at the path, also a link; NotFound if its
+// directory is not there; NotAllowed if this user may not write in it.
+Result<void> check_creatable(const std::filesystem::path& path);
 // Writes a new file with mode 0600, durably. Conflict if there is one already.
 Result<void> create_credentials(const std::filesystem::path& path, const Credentials& credentials);
 

@@ -1,6 +1,7 @@
 #include "controller/api/certificate_service.h"
 
 #include "common/base/duration.h"
+#include "common/base/names.h"
 #include "common/log/log.h"
 #include "common/pki/key.h"
 #include "common/proto/proto_time.h"
@@ -33,7 +34,7 @@ Result<void> CertificateService::issue(const v1::IssueCertificateRequest& reques
                               .name = node ? request.node() : request.user()};
   const std::string doing = std::string("issuing a certificate for ") +
                             (node ? "node '" : "user '") + spec::shown(subject.name) + "'";
-  if (!pki::is_identity_name(subject.name))
+  if (!is_node_name(subject.name))
     return fail(ErrorCode::InvalidArgument,
                 doing +
                     ": not a name; letters, digits, '.', '_', '-', at most 63, the first a letter "

@@ -46,7 +46,7 @@ class FileRelay {
   static void refuse(const FileTransferPtr& transfer, const grpc::Status& why);
 
   // The sending agent's stream. A node sends only its own files.
-  Giver* send(rpc::Caller caller, std::function<void(const Error&)> on_refused = {});
+  Giver* send(rpc::Caller caller, std::function<void(const Error&)> on_refused);
 
   // Call this when the attempt is over: it ends the attempt's transfers.
   void drop(const core::AttemptKey& attempt);

@@ -183,9 +183,12 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
   core::Peers::Judgement judgement =
       peers_.hello(hello, connection, session->peer(), arrived, durable(view));
   if (judgement.refusal) {
-    log::warn("an agent was refused", {{"node", session->node().str()},
-                                       {"peer", session->peer()},
-                                       {"why", judgement.refusal->message}});
+    // Without the port, which is another one at each try.
+    const std::string from = session->peer().substr(0, session->peer().rfind(':'));
+    if (options_.on_refused)
+      options_.on_refused(Error(*judgement.refusal)
+                              .in(fmt::format("connecting the agent of node '{}' from '{}'",
+                                              session->node().str(), from)));
     session->refuse(rpc::to_status(*judgement.refusal));
     if (judgement.behind.empty()) return;
     shell_.pause(core::pause_text(judgement.behind));

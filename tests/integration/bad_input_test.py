@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 from cluster import DEADLINE, ROOT, Cluster, Done, wait_until
@@ -813,6 +814,8 @@ class Certificates(Case):
             self.cluster, "a credentials file that others may read", self.ps(self.user), 11
         )
         self.cluster.muster("ps", env={"MUSTER_CREDENTIALS": self.user}, code=0)  # by the socket
+        done = self.cluster.muster("--credentials", self.user, "ps")
+        self.check_output(self.cluster, "credentials for a unix socket", done, 64)
 
     def test_clocks(self):
         ending = self.cluster.path("ending.pem")
@@ -827,6 +830,21 @@ class Certificates(Case):
             shown = self.cluster.muster("cert", "show", file, env=wrong)
             self.check_output(self.cluster, f"a certificate {title}: show", shown, 11)
         self.assertEqual(self.ps(ending).code, 0, "its file is as it was")
+        year = {"MUSTER_WALL_CLOCK_OFFSET_MS": str(365 * 24 * 3_600_000)}
+        self.check_output(
+            self.cluster, "a clock that cannot be so wrong", self.ps(ending, year), 64
+        )
+
+    def test_an_agent_whose_certificate_has_ended(self):
+        """It tries again without end. What its clock says is another text each second, and still it has one line."""
+        ending = self.cluster.path("node-n0.pem")
+        self.cluster.output("cert", "issue", "--node", "n0", "--lifetime", "1h", "-o", ending)
+        wrong = {"MUSTER_WALL_CLOCK_OFFSET_MS": str(2 * 3_600_000)}
+        agent = self.cluster.agent("n0", tcp=True, env=wrong, wait=False)
+        agent.wait_for("the certificate of node 'n0' ended at")
+        later = time.monotonic() + 2.5
+        wait_until(lambda: time.monotonic() > later, agent.pid_fd, what="more tries of the agent")
+        self.assertEqual(agent.logged().count("the certificate of node 'n0' ended at"), 1)
 
     def test_another_clusters(self):
         theirs = self.cluster.path("theirs.pem")
@@ -859,6 +877,9 @@ class Certificates(Case):
             ("for nobody", [], [], made, 64),
             ("for two", [], ["--node", "n0", "--user", "ann"], made, 64),
             ("for a short time", [], ["--node", "n0", "--lifetime", "59m"], made, 64),
+            ("to no directory", [], ["--node", "n0"], self.cluster.path("none", "made.pem"), 10),
+            ("to no file", [], ["--node", "n0"], "", 64),
+            ("to stdout", [], ["--node", "n0"], "-", 64),
         ):
             with self.subTest(title):
                 done = self.cluster.muster(*before, "cert", "issue", *words, "-o", file)

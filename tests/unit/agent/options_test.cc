@@ -122,9 +122,11 @@ TEST(EndpointSource, OnlyTheNodesOwnCredentialsCount) {
     const std::string file = (dir / name).string();
     ASSERT_FALSE(endpoint);
     EXPECT_EQ(endpoint.error().code, ErrorCode::NotAllowed);
-    EXPECT_EQ(endpoint.error().message,
-              "the credentials of '" + file + "' are of " + who +
-                  "; an agent needs those of node 'n1': muster cert issue --node n1 -o " + file);
+    EXPECT_EQ(
+        endpoint.error().message,
+        "the credentials of '" + file + "' are of " + who +
+            "; an agent needs those of node 'n1': on the controller's machine, muster cert issue "
+            "--node n1 -o new-n1.pem makes them");
   };
   refused(pki::Role::Node, "n2", "node 'n2'");
   refused(pki::Role::User, "ann", "user 'ann'");
