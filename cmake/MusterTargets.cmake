@@ -86,6 +86,7 @@ target_link_libraries(muster_spdlog INTERFACE muster_fmt)
 muster_static_lib(muster_sqlite sqlite3)
 muster_static_lib(muster_zlib z)
 muster_static_lib(muster_crypto crypto)
+muster_static_lib(muster_ssl ssl crypto)
 muster_static_lib(muster_re2 re2)
 
 # Ten files of a target are compiled as one: most of a file's time goes to the headers that it shares with its neighbours. Those named have something of a

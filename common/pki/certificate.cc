@@ -62,6 +62,12 @@ std::string digest_of_public_key(const X509* certificate) {
   return sha256_hex(text_in(bio.get()));
 }
 
+std::string digest_of(const X509* certificate) {
+  const BioOwner bio = empty_bio();
+  if (!bio || ::i2d_X509_bio(bio.get(), certificate) != 1) return {};
+  return sha256_hex(text_in(bio.get()));
+}
+
 std::string common_name_of(const X509* certificate) {
   const X509_NAME* subject = ::X509_get_subject_name(certificate);
   const int at = ::X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
@@ -99,10 +105,12 @@ Result<Certificate> Certificate::from_pem(std::string_view pem) {
   const auto not_before = wall_time(::X509_get0_notBefore(x509));
   const auto not_after = wall_time(::X509_get0_notAfter(x509));
   const BioOwner text = empty_bio();
+  certificate.digest_ = digest_of(x509);
   certificate.serial_ = serial_of(x509);
   certificate.public_digest_ = digest_of_public_key(x509);
   if (!not_before || !not_after || certificate.serial_.empty() ||
-      certificate.public_digest_.empty() || !text || ::PEM_write_bio_X509(text.get(), x509) != 1)
+      certificate.public_digest_.empty() || certificate.digest_.empty() || !text ||
+      ::PEM_write_bio_X509(text.get(), x509) != 1)
     return openssl_failed(ErrorCode::InvalidArgument, std::string(kReading) + ": it is damaged");
   certificate.pem_ = text_in(text.get());
   certificate.not_before_ = *not_before;

@@ -21,6 +21,10 @@ std::unexpected<Error> unusable(std::string what) {
   return fail(ErrorCode::InvalidArgument, "reading credentials: " + std::move(what));
 }
 
+std::string text_of_file(const Credentials& credentials) {
+  return credentials.key_pem + credentials.certificate_pem + credentials.ca_pem;
+}
+
 std::unexpected<Error> is_there(const std::filesystem::path& path) {
   return fail(ErrorCode::Conflict,
               "writing credentials to '" + path.string() +
@@ -28,6 +32,18 @@ std::unexpected<Error> is_there(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> Credentials::ca_digests() const {
+  const auto blocks = pem_blocks(ca_pem);
+  if (!blocks) return fail(Error(blocks.error()));
+  std::vector<std::string> digests;
+  for (const PemBlock& block : *blocks) {
+    const auto ca = Certificate::from_pem(block.text);
+    if (!ca) return fail(Error(ca.error()));
+    digests.push_back(ca->digest());
+  }
+  return digests;
+}
 
 Result<void> Credentials::check_time(WallTime now) const {
   return pki::check_time(identity, not_before, not_after, now);
@@ -104,11 +120,17 @@ Result<void> check_absent(const std::filesystem::path& path) {
 }
 
 Result<void> create_credentials(const std::filesystem::path& path, const Credentials& credentials) {
-  const auto created =
-      io::create_file(path, credentials.key_pem + credentials.certificate_pem + credentials.ca_pem,
-                      io::Durable::Yes);
+  const auto created = io::create_file(path, text_of_file(credentials), io::Durable::Yes);
   if (!created) return fail(Error(created.error()).in("writing credentials"));
   if (!*created) return is_there(path);
+  return {};
+}
+
+Result<void> replace_credentials(const std::filesystem::path& path,
+                                 const Credentials& credentials) {
+  if (auto replaced = io::replace_file(path, text_of_file(credentials), io::Durable::Yes);
+      !replaced)
+    return fail(std::move(replaced.error()).in("writing credentials"));
   return {};
 }
 

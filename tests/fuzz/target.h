@@ -37,6 +37,7 @@ bool is_plain(std::string_view text);
 void agents(std::string_view input);
 void checkpoint(std::string_view input);
 void diff(std::string_view input);
+void enrol(std::string_view input);
 void frames(std::string_view input);
 void log(std::string_view input);
 void patch(std::string_view input);
