@@ -9,7 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <optional>
+#include <random>
 
+#include "agent/enrol/join.h"
+#include "agent/enrol/renewal.h"
 #include "agent/loop.h"
 #include "agent/options.h"
 #include "agent/probe/device_book.h"
@@ -52,6 +56,25 @@ Result<std::optional<std::vector<agent::probe::Device>>> known_devices(
   return std::optional(agent::probe::probe_devices(none, options).devices);
 }
 
+// A node that has no credentials yet gets them first. False: a signal ended it.
+Result<bool> join_first(const agent::CommandLine& line, const rundir::AgentLayout& layout) {
+  std::error_code ignored;
+  if (line.join.empty() ||
+      std::filesystem::exists(std::filesystem::symlink_status(line.credentials, ignored)))
+    return true;
+  agent::Cancel cancel;
+  async::Loop loop("join");
+  async::Signals signals(loop, {SIGTERM, SIGINT}, [&](int) { cancel.request(); });
+  auto joined = agent::join_cluster({.enrol = line.enrol,
+                                     .token = line.join,
+                                     .credentials = line.credentials,
+                                     .pending_key = layout.enrol_key(),
+                                     .node = line.name.str()},
+                                    system_clock(), cancel);
+  loop.stop();
+  return joined;
+}
+
 Result<int> run(const agent::CommandLine& line) {
   auto state = agent::StateDir::open(line.state_dir);
   if (!state) return fail(std::move(state).error());
@@ -60,6 +83,9 @@ Result<int> run(const agent::CommandLine& line) {
                 "looking for the worker: '" + line.worker.string() +
                     "' is not there or not executable; name it with --worker");
   }
+  const auto joined = join_first(line, state->layout());
+  if (!joined) return fail(Error(joined.error()));
+  if (!*joined) return 0;
   auto boot = agent::read_boot_id();
   if (!boot) return fail(std::move(boot).error());
   const auto endpoint = agent::endpoint_source(line);
@@ -137,9 +163,18 @@ Result<int> run(const agent::CommandLine& line) {
   };
   options.on_permanent = [&](const Error&) { end(70); };
   async::Signals signals(loop, {SIGTERM, SIGINT}, [&](int) { end(0); });
+  const std::filesystem::path pending_key = state->layout().enrol_key();
   agent::Agent agent(loop, std::move(*state), std::move(options));
+  std::optional<agent::Renewal> renewal;
   Result<int> result = 0;
   if (auto started = agent.start(); started) {
+    if (!line.enrol.empty())
+      renewal.emplace(agent::RenewalOptions{.enrol = line.enrol,
+                                            .credentials = line.credentials,
+                                            .pending_key = pending_key,
+                                            .node = line.name.str(),
+                                            .seed = std::random_device{}()},
+                      system_clock());
     result = ended.get_future().get();
     log::info(*result == 0
                   ? "leaving on a signal; workers and ranks stay, the next start adopts them"
@@ -147,6 +182,7 @@ Result<int> run(const agent::CommandLine& line) {
   } else {
     result = fail(std::move(started).error());
   }
+  renewal.reset();
   agent.stop();
   loop.stop();
   return result;

@@ -13,6 +13,7 @@
 #include "common/base/duration.h"
 #include "common/base/names.h"
 #include "common/rpc/endpoint_file.h"
+#include "common/rundir/layout.h"
 
 namespace muster::agent {
 namespace {
@@ -38,6 +39,21 @@ std::filesystem::path next_to_own_binary(const char* name) {
   std::error_code error;
   const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? std::filesystem::path(name) : own.parent_path() / name;
+}
+
+Result<void> complete_enrol(CommandLine& line) {
+  if (line.enrol.empty() && line.join.empty()) return {};
+  if (line.enrol.empty())
+    return fail(ErrorCode::InvalidArgument,
+                "--join needs --enrol HOST:PORT, the controller's enrolment port");
+  if (rpc::is_unix(line.enrol))
+    return fail(ErrorCode::InvalidArgument,
+                "--enrol '" + line.enrol + "': the enrolment port is at HOST:PORT");
+  if (auto sound = rpc::check_address(line.enrol); !sound)
+    return fail(std::move(sound.error()).in("--enrol"));
+  if (line.credentials.empty())
+    line.credentials = rundir::AgentLayout(line.state_dir).credentials();
+  return {};
 }
 
 // "start:STEP:kill". It is read only from the environment: --help has nothing of it.
@@ -69,7 +85,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   line.state_dir = default_state_dir();
   line.worker = next_to_own_binary("muster-worker");
   std::string name = host_name(), state_dir = line.state_dir.string(),
-              worker = line.worker.string(), credentials, devices_from,
+              worker = line.worker.string(), credentials, join, devices_from,
               probe_interval = kProbeInterval;
   std::vector<std::string> labels;
   std::uint32_t devices = 0;
@@ -86,6 +102,19 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
          "for host:port: this node's key and certificate (mode 0600), as 'muster cert issue "
          "--node' makes them")
       ->envname("MUSTER_CREDENTIALS")
+      ->type_name("FILE");
+  app.add_option(
+         "--enrol", line.enrol,
+         "the controller's enrolment port, host:port: there this node renews its certificate in "
+         "time, and gets its first one with --join; without --credentials they are in the state "
+         "directory")
+      ->envname("MUSTER_ENROL")
+      ->type_name("HOST:PORT");
+  app.add_option("--join", join,
+                 "a file (mode 0600) with a token of 'muster token create', or - for standard "
+                 "input: a node that has no certificate yet joins the cluster with it; later it is "
+                 "not read")
+      ->envname("MUSTER_JOIN")
       ->type_name("FILE");
   app.add_option("--name", name, "this node's name in the cluster")
       ->envname("MUSTER_NODE_NAME")
@@ -178,6 +207,9 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   line.state_dir = state_dir;
   line.worker = std::filesystem::absolute(worker);
   line.credentials = credentials;
+  line.join = join;
+  if (auto sound = complete_enrol(line); !sound)
+    return fail(std::move(sound.error()).in("reading the command line"));
   if (devices_option->count() > 0) line.devices = devices;
   line.devices_from = devices_from;
   auto interval = parse_duration(probe_interval);

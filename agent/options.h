@@ -24,6 +24,8 @@ namespace muster::agent {
 struct CommandLine {
   std::string controller;             // address (unix:/path, host:port) or an endpoint file
   std::filesystem::path credentials;  // for host:port; empty: none
+  std::string enrol;                  // host:port of the enrolment port; empty: none
+  std::filesystem::path join;         // a token file, or "-"; empty: none
   NodeName name;
   std::filesystem::path state_dir;
   std::optional<std::uint32_t> devices;  // CPU slots

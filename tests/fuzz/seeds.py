@@ -204,14 +204,32 @@ def frames():
 
 def enrol():
     def field(number, data):
-        return bytes([number << 3 | 2]) + (bytes([len(data)]) if len(data) < 128 else bytes([len(data) & 127 | 128, len(data) >> 7])) + data
+        return (
+            bytes([number << 3 | 2])
+            + (
+                bytes([len(data)])
+                if len(data) < 128
+                else bytes([len(data) & 127 | 128, len(data) >> 7])
+            )
+            + data
+        )
 
     # The curve's own base point is a sound public key.
     key = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"
                         "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5")  # fmt: skip
     signature = bytes.fromhex("3006020101020101")
-    join = field(1, field(1, b"t1") + field(2, b"secret") + field(3, b"n1") + field(4, key) + field(5, signature))
-    renew = field(2, field(1, b"n1") + field(2, key) + field(3, key) + field(4, signature) + field(5, signature))
+    join = field(
+        1,
+        field(1, b"t1")
+        + field(2, b"secret")
+        + field(3, b"n1")
+        + field(4, key)
+        + field(5, signature),
+    )
+    renew = field(
+        2,
+        field(1, b"n1") + field(2, key) + field(3, key) + field(4, signature) + field(5, signature),
+    )
     token = b"muster-join-1:t1:secret:" + b"0123456789abcdef" * 4
     return [join, renew, token, struct.pack(">I", len(join)) + join, b"\0\0\x40\x01"]
 
