@@ -19,17 +19,22 @@ bool may_change(ErrorCode code) {
          code == ErrorCode::Io;
 }
 
-Result<pki::Credentials> try_to_join(const JoinOptions& options, const enrol::Token& token,
-                                     const pki::Key& key, const Clock& clock,
-                                     const Cancel& cancel) {
+Result<Received> ask_to_join(const JoinOptions& options, const enrol::Token& token,
+                             const pki::Key& key, const Cancel& cancel) {
   const auto issued =
       enrol::join({.address = options.enrol, .cancel = cancel.fd()}, token, options.node, key);
   if (!issued) return fail(Error(issued.error()));
-  auto credentials = credentials_of(*issued, key, options.node, {token.ca_digest});
-  if (!credentials) return credentials;
-  if (auto valid = check_clock(*credentials, clock.now().wall, issued->time); !valid)
-    return fail(std::move(valid.error()).in("joining the cluster"));
-  return credentials;
+  return received(*issued, key, options.node, {token.ca_digest});
+}
+
+Result<void> keep(const JoinOptions& options, const pki::Credentials& credentials) {
+  if (auto kept = pki::replace_credentials(options.credentials, credentials); !kept) return kept;
+  remove_pending_key(options.pending_key);
+  log::info("joined the cluster", {{"cluster", credentials.identity.cluster},
+                                   {"node", options.node},
+                                   {"until", utc_text(credentials.not_after)},
+                                   {"credentials", options.credentials.string()}});
+  return {};
 }
 
 }  // namespace
@@ -45,20 +50,18 @@ Result<bool> join_cluster(const JoinOptions& options, const Clock& clock, const 
                                     {"enrol", options.enrol},
                                     {"token", token->id},
                                     {"key", key->public_digest()}});
+  Result<Received> answer = fail(ErrorCode::Internal, "nothing was asked yet");
   for (;;) {
-    const auto credentials = try_to_join(options, *token, *key, clock, cancel);
-    if (credentials) {
-      if (auto kept = pki::replace_credentials(options.credentials, *credentials); !kept)
+    if (!answer) answer = ask_to_join(options, *token, *key, cancel);
+    auto usable = answer ? check_clock(*answer, clock.now().wall)
+                         : Result<void>(std::unexpected(answer.error()));
+    if (usable) {
+      if (auto kept = keep(options, answer->credentials); !kept)
         return fail(std::move(kept.error()));
-      remove_pending_key(options.pending_key);
-      log::info("joined the cluster", {{"cluster", credentials->identity.cluster},
-                                       {"node", options.node},
-                                       {"until", utc_text(credentials->not_after)},
-                                       {"credentials", options.credentials.string()}});
       return true;
     }
     if (cancel.requested()) return false;
-    const Error& error = credentials.error();
+    const Error& error = usable.error();
     if (!may_change(error.code)) return fail(Error(error));
     if (trouble.first(to_string(error.code))) log::warn(error.message + "; trying again");
     if (cancel.wait(backoff.next())) return false;

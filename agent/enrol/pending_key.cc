@@ -34,9 +34,8 @@ void remove_pending_key(const std::filesystem::path& path) {
   std::filesystem::remove(path, ignored);
 }
 
-Result<pki::Credentials> credentials_of(const enrol::Issued& issued, const pki::Key& key,
-                                        const std::string& node,
-                                        const std::vector<std::string>& ca_digests) {
+Result<Received> received(const enrol::Issued& issued, const pki::Key& key, const std::string& node,
+                          const std::vector<std::string>& ca_digests) {
   const std::string doing =
       "reading the certificate that the controller gave to node '" + node + "'";
   const auto key_pem = key.private_pem();
@@ -51,14 +50,17 @@ Result<pki::Credentials> credentials_of(const enrol::Issued& issued, const pki::
     if (std::ranges::find(ca_digests, digest) == ca_digests.end())
       return fail(ErrorCode::InvalidArgument, doing + ": a CA that came with it is another one");
   }
-  return made;
+  return Received{.credentials = std::move(*made), .controller = issued.time};
 }
 
-Result<void> check_clock(const pki::Credentials& credentials, WallTime now, WallTime controller) {
-  auto valid = credentials.check_time(now);
-  if (valid) return valid;
-  return fail(ErrorCode::TimedOut, valid.error().message + "; the controller's clock says " +
-                                       utc_text(controller) + ": one of the two is wrong");
+Result<void> check_clock(const Received& received, WallTime now) {
+  const pki::Credentials& made = received.credentials;
+  if (made.check_time(now)) return {};
+  return fail(ErrorCode::TimedOut,
+              "the new certificate is valid from " + utc_text(made.not_before) + " to " +
+                  utc_text(made.not_after) + ", and this machine's clock says " + utc_text(now) +
+                  "; the controller's said " + utc_text(received.controller) +
+                  ": set the one that is wrong");
 }
 
 }  // namespace muster::agent

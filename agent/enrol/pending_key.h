@@ -22,14 +22,20 @@ namespace muster::agent {
 Result<pki::Key> pending_key(const std::filesystem::path& path);
 void remove_pending_key(const std::filesystem::path& path);
 
+// A certificate that has come and is not in the file yet: the clock or the disk does not allow it.
+// It is kept until it is, because the controller gives only so many for one key.
+struct Received {
+  pki::Credentials credentials;
+  WallTime controller;  // its clock, when it answered
+};
+
 // The credentials of an answer. InvalidArgument unless the certificate is for `key` and for this
 // node, and each CA in it has one of these digests.
-Result<pki::Credentials> credentials_of(const enrol::Issued& issued, const pki::Key& key,
-                                        const std::string& node,
-                                        const std::vector<std::string>& ca_digests);
+Result<Received> received(const enrol::Issued& issued, const pki::Key& key, const std::string& node,
+                          const std::vector<std::string>& ca_digests);
 
 // An error when the new certificate is not valid by this machine's clock. The sentence has both
 // clocks.
-Result<void> check_clock(const pki::Credentials& credentials, WallTime now, WallTime controller);
+Result<void> check_clock(const Received& received, WallTime now);
 
 }  // namespace muster::agent

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <random>
 
-#include "agent/enrol/pending_key.h"
 #include "agent/enrol/renewal_time.h"
 #include "common/enrol/client.h"
 #include "common/log/log.h"
@@ -77,6 +76,23 @@ Duration Renewal::step() {
 }
 
 Result<pki::Credentials> Renewal::renew(const pki::Credentials& own) {
+  if (!received_ || received_of_ != own.certificate_pem) {
+    auto answer = ask(own);
+    if (!answer) return fail(std::move(answer.error()));
+    received_ = std::move(*answer);
+    received_of_ = own.certificate_pem;
+  }
+  if (auto valid = check_clock(*received_, clock_.now().wall); !valid)
+    return fail(std::move(valid.error()).in("renewing the certificate"));
+  if (auto kept = pki::replace_credentials(options_.credentials, received_->credentials); !kept)
+    return fail(std::move(kept.error()));
+  remove_pending_key(options_.pending_key);
+  auto made = std::move(received_->credentials);
+  received_.reset();
+  return made;
+}
+
+Result<Received> Renewal::ask(const pki::Credentials& own) {
   auto key = pending_key(options_.pending_key);
   if (!key) return fail(std::move(key.error()));
   const auto present = pki::Key::from_pem(own.key_pem);
@@ -91,14 +107,7 @@ Result<pki::Credentials> Renewal::renew(const pki::Credentials& own) {
   if (!digests) return fail(Error(digests.error()));
   const auto issued = enrol::renew({.address = options_.enrol, .cancel = cancel_.fd()}, own, *key);
   if (!issued) return fail(Error(issued.error()));
-  auto made = credentials_of(*issued, *key, options_.node, *digests);
-  if (!made) return made;
-  if (auto valid = check_clock(*made, clock_.now().wall, issued->time); !valid)
-    return fail(std::move(valid.error()).in("renewing the certificate"));
-  if (auto kept = pki::replace_credentials(options_.credentials, *made); !kept)
-    return fail(std::move(kept.error()));
-  remove_pending_key(options_.pending_key);
-  return made;
+  return received(*issued, *key, options_.node, *digests);
 }
 
 void Renewal::note(const Error& error, std::string_view what_next) {

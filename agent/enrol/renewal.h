@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "agent/enrol/cancel.h"
+#include "agent/enrol/pending_key.h"
 #include "common/base/error.h"
 #include "common/base/once_per_cause.h"
 #include "common/base/time.h"
@@ -47,6 +48,7 @@ class Renewal {
   // On the thread. Renews if it is time, and returns how long to wait then.
   Duration step();
   Result<pki::Credentials> renew(const pki::Credentials& own);
+  Result<Received> ask(const pki::Credentials& own);
   void note(const Error& error, std::string_view what_next);
 
   const RenewalOptions options_;
@@ -54,6 +56,8 @@ class Renewal {
   const double jitter_;
   Cancel cancel_;
   rpc::Backoff backoff_;
+  std::optional<Received> received_;  // not in the file yet
+  std::string received_of_;           // in place of this certificate
   OncePerCause trouble_;
   BootTime noted_{};
   std::thread thread_;  // it uses all of the above
