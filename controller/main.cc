@@ -22,6 +22,7 @@
 #include "common/rpc/tls_port.h"
 #include "controller/access/call_rules.h"
 #include "controller/access/refusals.h"
+#include "controller/access/revocations.h"
 #include "controller/api/certificate_service.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
@@ -75,7 +76,7 @@ void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& err
 // can read the other's.
 Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
     const Config& config, const Result<pki::Authority>& authority, const Clock& clock,
-    Refusals& refusals) {
+    Refusals& refusals, const Revocations& revocations) {
   if (std::ranges::all_of(config.listen, rpc::is_unix)) {
     if (!authority)
       log::warn("no certificates can be issued", {{"why", authority.error().message}});
@@ -84,10 +85,14 @@ Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
   if (!authority) return fail(Error(authority.error()));
   auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
   if (!own) return fail(std::move(own.error()));
-  return rpc::tls_credentials(*own, clock,
-                              {.may_call = may_call, .on_refused = [&refusals](const Error& error) {
-                                 refusals.note(error.message);
-                               }});
+  return rpc::tls_credentials(
+      *own, clock,
+      {.may_call = may_call,
+       .not_revoked =
+           [&revocations](const pki::Identity& caller, const pki::Certificate& certificate) {
+             return revocations.check(caller, certificate);
+           },
+       .on_refused = [&refusals](const Error& error) { refusals.note(error.message); }});
 }
 
 Result<void> write_endpoint(const Config& config, const Server& server, const ClusterId& cluster) {
@@ -195,7 +200,10 @@ int run(const Config& config) {
   const auto authority =
       pki::open_authority(config.state_dir / "pki", started->cluster.str(), clock.now().wall);
   Refusals refusals;
-  auto tcp = tcp_credentials(config, authority, clock, refusals);
+  Revocations revocations;
+  shell.strand().assert_idle();
+  revocations.publish(core::Revoked(shell.started_ledger().access));
+  auto tcp = tcp_credentials(config, authority, clock, refusals, revocations);
   if (!tcp) {
     stop_loops();
     return give_up(tcp.error());
@@ -209,6 +217,7 @@ int run(const Config& config) {
                              const NodeName& node) { return collected.is_of(key, node); },
                 .on_complete = [&](const JobId& job, AttemptNo attempt,
                                    RankNo rank) { collected.on_complete(job, attempt, rank); },
+                .enter = [&](grpc::ServerContextBase& call) { return revocations.enter(call); },
                 .on_refused = on_refused,
                 .on_trouble = [](const std::string& line) { log::warn(line); }});
   Hub hub(shell, **store, work, collected, clock,
@@ -219,17 +228,19 @@ int run(const Config& config) {
                [&](const Error& error, std::uint64_t generation) {
                  mark_behind(shell, **journal, error, generation);
                },
-           .on_refused = on_refused},
+           .on_refused = on_refused,
+           .revocations = &revocations},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
   Edge edge{.shell = shell,
             .logs = **store,
             .work = work,
             .cluster_out = cluster_out,
             .version = std::string(version()),
-            .shortage = [&] { return (*journal)->shortage(); }};
+            .shortage = [&] { return (*journal)->shortage(); },
+            .revocations = &revocations};
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
-  CertificateService certificates(authority, clock);
+  CertificateService certificates(shell, authority, clock);
   hub.set_start(*started);
   shell.set_listener(&hub);
   shell.strand().assert_idle();

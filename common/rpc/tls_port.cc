@@ -71,6 +71,10 @@ class Processor final : public grpc::AuthMetadataProcessor {
                                              identity->cluster + "', this is '" + cluster_ + "'");
     if (auto valid = check_time(*certificate, *identity); !valid)
       return fail(std::move(valid.error()).in(std::string(kDoing)));
+    if (checks_.not_revoked) {
+      if (auto counts = checks_.not_revoked(*identity, *certificate); !counts)
+        return fail(std::move(counts.error()).in(std::string(kDoing)));
+    }
     return checks_.may_call(*identity, method);
   }
 
@@ -97,12 +101,17 @@ Caller caller_of(const grpc::ServerContextBase& context) {
   const auto auth = context.auth_context();
   if (auth == nullptr) return {};
   const std::string_view transport = property(*auth, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
-  if (transport == kInsecure) return {.is_owner = true, .identity = {}};
+  if (transport == kInsecure)
+    return {.is_owner = true, .identity = {}, .key = {}, .not_before = {}};
   if (transport != GRPC_SSL_TRANSPORT_SECURITY_TYPE) return {};
   const auto certificate = certificate_of(*auth);
   auto identity = certificate ? certificate->identity()
                               : Result<pki::Identity>(fail(Error(certificate.error())));
-  return identity ? Caller{.is_owner = false, .identity = std::move(*identity)} : Caller{};
+  return identity ? Caller{.is_owner = false,
+                           .identity = std::move(*identity),
+                           .key = certificate->public_digest(),
+                           .not_before = certificate->not_before()}
+                  : Caller{};
 }
 
 Result<void> speaks_for(const Caller& caller, const NodeName& node, std::string_view doing) {

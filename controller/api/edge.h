@@ -12,6 +12,7 @@
 
 #include "common/async/loop.h"
 #include "common/rpc/status.h"
+#include "controller/access/revocations.h"
 #include "controller/logs/log_store.h"
 #include "controller/shell/shell.h"
 
@@ -25,11 +26,18 @@ struct Edge {
   std::string version;
   // Why the disk has no room for new jobs. Empty: it has room. Any thread may call it.
   std::function<std::string()> shortage;
+  // Ends the streams of callers whose certificate is revoked. Null: no certificates are checked.
+  Revocations* revocations = nullptr;
 };
 
 inline grpc::Status overloaded() {
   return {grpc::StatusCode::RESOURCE_EXHAUSTED,
           "calling the controller: too many requests are waiting for it; try again in a moment"};
+}
+
+// For the handler of a stream, which keeps it until OnDone.
+inline Revocations::Stay enter(const Edge& edge, grpc::CallbackServerContext* context) {
+  return edge.revocations != nullptr ? edge.revocations->enter(*context) : Revocations::Stay();
 }
 
 // `handle(reactor)` must finish it, now or later.

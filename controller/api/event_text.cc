@@ -8,6 +8,7 @@
 #include "common/proto/proto_time.h"
 #include "controller/api/bounded.h"
 #include "controller/api/convert.h"
+#include "controller/core/access/certificates.h"
 #include "controller/core/model/event_fields.h"
 #include "controller/core/model/text.h"
 #include "controller/core/recovery/checkpoints.h"
@@ -182,6 +183,29 @@ struct Sayer {
   EventText operator()(const core::TombstoneDropped&) const {
     return {"tombstone-dropped", "the job's request id and name are free again"};
   }
+  EventText operator()(const core::TokenCreated& e) const {
+    return {"token-created",
+            fmt::format("join token '{}' was made for node{} '{}': {}, until {}{} (by {})", e.token,
+                        e.nodes.contains('*') ? "s" : "", e.nodes, plural(e.uses, "use"),
+                        utc_text(e.ends_at), e.may_replace ? "; it may replace the node" : "",
+                        e.actor)};
+  }
+  EventText operator()(const core::TokenRevoked& e) const {
+    return {"token-revoked", fmt::format("join token '{}' was revoked (by {})", e.token, e.actor)};
+  }
+  EventText operator()(const core::CertificateIssued& e) const {
+    return {"certificate-issued",
+            fmt::format("certificate {} of {} was issued, until {} (by {})", e.serial,
+                        core::text_of(e.subject), utc_text(e.not_after), e.actor)};
+  }
+  EventText operator()(const core::CertificateRevoked& e) const {
+    return {"certificate-revoked",
+            with_reason(fmt::format("{} of {} was revoked (by {})",
+                                    e.key.empty() ? "every certificate"
+                                                  : "the key of certificate " + e.serial,
+                                    core::text_of(e.subject), e.actor),
+                        e.why)};
+  }
 };
 
 // The text of a first step, or of the best step reached again, if the attempt was given a
@@ -223,6 +247,13 @@ std::string begins_without(const core::EventBody& body, const core::Ledger& afte
       saved->job.str());
 }
 
+// Nullptr: the event is not about a certificate.
+const core::Subject* subject_of(const core::EventBody& body) {
+  if (const auto* issued = std::get_if<core::CertificateIssued>(&body)) return &issued->subject;
+  if (const auto* revoked = std::get_if<core::CertificateRevoked>(&body)) return &revoked->subject;
+  return nullptr;
+}
+
 }  // namespace
 
 v1::Event describe(const journal::Row& row, const core::Ledger& after) {
@@ -243,6 +274,9 @@ v1::Event describe(const journal::Row& row, const core::Ledger& after) {
   if (const NodeName* node = node_of(body)) event.set_node(node->str());
   if (const auto* ended = std::get_if<core::AttemptEnded>(&body))
     event.set_node(ended->verdict.node.str());
+  if (const core::Subject* subject = subject_of(body);
+      subject != nullptr && subject->role == core::SubjectRole::Node)
+    event.set_node(subject->name);
   EventText result = std::visit(Sayer{}, body);
   if (std::string back = went_back(body, after); !back.empty()) result.text = std::move(back);
   result.text += begins_without(body, after);

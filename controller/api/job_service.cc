@@ -372,14 +372,14 @@ grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* co
   });
 }
 
-grpc::ServerWriteReactor<v1::WatchResponse>* JobService::Watch(grpc::CallbackServerContext*,
+grpc::ServerWriteReactor<v1::WatchResponse>* JobService::Watch(grpc::CallbackServerContext* context,
                                                                const v1::WatchRequest* request) {
-  return WatchStream::begin(edge_, pacer_, *request, watch_queue_max_);
+  return WatchStream::begin(edge_, pacer_, *request, watch_queue_max_, enter(edge_, context));
 }
 
 grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(
-    grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
-  return LogStream::begin(edge_, followers_, *request);
+    grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) {
+  return LogStream::begin(edge_, followers_, *request, enter(edge_, context));
 }
 
 }  // namespace muster::controller

@@ -68,9 +68,11 @@ void LogStream::post(const char* name, Work work) {
                   [self = shared_from_this(), work = std::move(work)]() mutable { work(*self); });
 }
 
-grpc::ServerWriteReactor<v1::ReadLogsResponse>* LogStream::begin(
-    Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request) {
-  auto stream = std::make_shared<LogStream>(edge, followers, request);
+grpc::ServerWriteReactor<v1::ReadLogsResponse>* LogStream::begin(Edge& edge,
+                                                                 LogFollowers& followers,
+                                                                 const v1::ReadLogsRequest& request,
+                                                                 Revocations::Stay stay) {
+  auto stream = std::make_shared<LogStream>(edge, followers, request, std::move(stay));
   stream->self_ = stream;
   LogStream* const reactor = stream.get();
   if (!edge.shell.read([stream](const View& view) { stream->open(view); }))
@@ -345,6 +347,7 @@ void LogStream::OnCancel() {
 }
 
 void LogStream::OnDone() {
+  stay_.leave();
   post("logs-done", [](LogStream& self) {
     self.edge_.work.assert_on();
     if (self.registered_) self.followers_.remove(self.job_, &self);

@@ -61,9 +61,11 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
   static constexpr std::size_t kChunkMax = 256 << 10;
 
   static grpc::ServerWriteReactor<v1::ReadLogsResponse>* begin(Edge& edge, LogFollowers& followers,
-                                                               const v1::ReadLogsRequest& request);
-  LogStream(Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request)
-      : edge_(edge), followers_(followers), request_(request) {}
+                                                               const v1::ReadLogsRequest& request,
+                                                               Revocations::Stay stay = {});
+  LogStream(Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request,
+            Revocations::Stay stay)
+      : edge_(edge), followers_(followers), request_(request), stay_(std::move(stay)) {}
 
   void on_events(std::span<const EventPtr> events, const View& view) override;
   void on_reading(const JobId&, const core::Presence&) override {}
@@ -115,6 +117,7 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
   LogFollowers& followers_;
   v1::ReadLogsRequest request_;  // constant once the job has a chosen attempt
   std::shared_ptr<LogStream> self_;
+  Revocations::Stay stay_;  // until OnDone
   std::atomic<bool> cancelled_ = false;
 
   LogChoice choice_ MUSTER_GUARDED_BY(edge_.work){request_};

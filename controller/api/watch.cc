@@ -30,8 +30,9 @@ void SamplePacer::stop() {
 
 grpc::ServerWriteReactor<v1::WatchResponse>* WatchStream::begin(Edge& edge, SamplePacer& pacer,
                                                                 const v1::WatchRequest& request,
-                                                                std::size_t queue_max) {
-  auto stream = std::make_shared<WatchStream>(edge, pacer, request, queue_max);
+                                                                std::size_t queue_max,
+                                                                Revocations::Stay stay) {
+  auto stream = std::make_shared<WatchStream>(edge, pacer, request, queue_max, std::move(stay));
   stream->self_ = stream;
   WatchStream* const reactor = stream.get();
   if (!edge.shell.read([stream](const View& view) { stream->open(view); }))
@@ -187,6 +188,7 @@ void WatchStream::OnWriteDone(bool ok) {
 void WatchStream::OnCancel() { end(grpc::Status::CANCELLED); }
 
 void WatchStream::OnDone() {
+  stay_.leave();
   edge_.shell.remove_watcher(this);
   const auto last = std::move(self_);
 }

@@ -50,10 +50,15 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
   // `queue_max` is for tests.
   static grpc::ServerWriteReactor<v1::WatchResponse>* begin(Edge& edge, SamplePacer& pacer,
                                                             const v1::WatchRequest& request,
-                                                            std::size_t queue_max = kQueueMax);
+                                                            std::size_t queue_max = kQueueMax,
+                                                            Revocations::Stay stay = {});
   WatchStream(Edge& edge, SamplePacer& pacer, const v1::WatchRequest& request,
-              std::size_t queue_max)
-      : edge_(edge), pacer_(pacer), request_(request), queue_max_(queue_max) {}
+              std::size_t queue_max, Revocations::Stay stay)
+      : edge_(edge),
+        pacer_(pacer),
+        request_(request),
+        queue_max_(queue_max),
+        stay_(std::move(stay)) {}
 
   // Watcher, on the strand.
   void on_events(std::span<const EventPtr> events, const View& view) override;
@@ -76,6 +81,7 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
   SamplePacer& pacer_;
   const v1::WatchRequest request_;
   const std::size_t queue_max_;
+  Revocations::Stay stay_;  // until OnDone
   std::shared_ptr<WatchStream> self_;
 
   Mutex mutex_;

@@ -6,6 +6,7 @@
 
 #include "common/base/assert.h"
 #include "common/engine/model/named_dirs.h"
+#include "controller/core/access/fold.h"
 #include "controller/core/chains/chains.h"
 #include "controller/core/chains/predecessors.h"
 #include "controller/core/chains/start_point.h"
@@ -69,6 +70,8 @@ class Folder {
     node->second.dead = true;
     indexes_.dead_nodes.insert(event.node);
   }
+
+  void operator()(const AccessKind auto& event) { fold_access(ledger_.access, at_, event); }
 
   void operator()(const JobSubmitted& event) {
     JobRecord job;

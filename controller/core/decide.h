@@ -35,17 +35,13 @@ Decision decide_one(const Deciding& in, const ProposeNote& input);
 Decision decide_one(const Deciding& in, const ProposeSwept& input);
 Decision decide_one(const Deciding& in, const ProposeArchive& input);
 Decision decide_one(const Deciding& in, const ProposeDropTombstone& input);
-
-inline Decision nothing() { return {}; }
-inline Decision refuse(ErrorCode code, std::string message) {
-  return {.refusal = Error{code, std::move(message)}};
-}
-template <class... Bodies>
-Decision accept(Bodies&&... bodies) {
-  Decision decision;
-  (decision.events.emplace_back(std::forward<Bodies>(bodies)), ...);
-  return decision;
-}
+// decide_access.cc
+Decision decide_one(const Deciding& in, const CreateToken& input);
+Decision decide_one(const Deciding& in, const RevokeToken& input);
+Decision decide_one(const Deciding& in, const JoinNode& input);
+Decision decide_one(const Deciding& in, const RenewNode& input);
+Decision decide_one(const Deciding& in, const IssueCertificate& input);
+Decision decide_one(const Deciding& in, const RevokeCertificate& input);
 
 // What every proposal needs: the job and its current attempt, if that has the given number. Empty
 // otherwise.

@@ -5,6 +5,7 @@
 
 #include <ranges>
 
+#include "controller/core/access/certificates.h"
 #include "controller/core/model/text.h"
 
 namespace muster::core {
@@ -123,6 +124,33 @@ void dump_owned(std::string& out, const JobRecord& job) {
   }
 }
 
+void dump_access(std::string& out, const AccessRecords& access) {
+  for (const auto& [id, token] : access.tokens) {
+    out += fmt::format(
+        "token {} secret={} nodes={} uses={} created={} ends={} may_replace={} actor='{}' "
+        "revoked={}\n",
+        id, token.secret_sha256, token.nodes, token.uses, time_text(token.created_at),
+        time_text(token.ends_at), token.may_replace, token.actor, time_text(token.revoked_at));
+    for (const auto& [node, key] : token.joined) out += fmt::format("  joined {} {}\n", node, key);
+  }
+  for (const auto& [subject, keys] : access.certificates) {
+    for (const auto& [key, one] : keys) {
+      out += fmt::format(
+          "certificate of {} key={} serial={} from={} to={} issued={} last_end={} day={} token={} "
+          "actor='{}' revoked={} '{}'\n",
+          text_of(subject), key, one.serial, time_text(one.not_before), time_text(one.not_after),
+          time_text(one.issued_at), time_text(one.last_end), one.issued_day, one.token, one.actor,
+          time_text(one.revoked_at), one.why);
+    }
+  }
+  for (const auto& [subject, all] : access.revoked)
+    out += fmt::format("revoked {} before={} '{}'\n", text_of(subject), time_text(all.before),
+                       all.why);
+  if (access.cleared_at != WallTime())
+    out += fmt::format("access certificates={} cleared={}\n", access.certificate_count,
+                       time_text(access.cleared_at));
+}
+
 void dump_indexes(std::string& out, const Ledger& ledger) {
   std::map<std::string, std::string> sorted;
   for (const auto& [request, job] : ledger.indexes.request_ids) sorted[request.str()] = job.str();
@@ -205,6 +233,7 @@ std::string dump(const Ledger& ledger) {
                        id.str(), stone.name, stone.request_id.str(), to_string(stone.phase),
                        time_text(stone.ended_at), stone.chain.str(), stone.chain_name);
   }
+  dump_access(out, ledger.access);
   dump_indexes(out, ledger);
   return out;
 }

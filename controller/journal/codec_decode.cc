@@ -83,6 +83,17 @@ std::uint32_t skipped_from(std::uint32_t attempts, Trouble& trouble) {
   return attempts;
 }
 
+core::Subject take(const pb::Subject& from, Trouble& trouble) {
+  switch (from.role()) {
+    case pb::SUBJECT_ROLE_NODE: return {.role = core::SubjectRole::Node, .name = from.name()};
+    case pb::SUBJECT_ROLE_USER: return {.role = core::SubjectRole::User, .name = from.name()};
+    case pb::SUBJECT_ROLE_UNSPECIFIED:
+    case pb::SubjectRole_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case pb::SubjectRole_INT_MAX_SENTINEL_DO_NOT_USE_: break;
+  }
+  trouble.unknown = fmt::format("subject role {}", static_cast<int>(from.role()));
+  return {};
+}
 core::Verdict take(const pb::Verdict& from, Trouble& trouble) {
   return {.cls = from_record(from.failure_class(), trouble),
           .node = NodeName(from.node()),
@@ -288,6 +299,38 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     }
     case pb::Record::kTombstoneDropped:
       return core::TombstoneDropped{.job = JobId(record.tombstone_dropped().job())};
+    case pb::Record::kTokenCreated: {
+      const auto& from = record.token_created();
+      return core::TokenCreated{.token = from.token(),
+                                .secret_sha256 = from.secret_sha256(),
+                                .nodes = from.nodes(),
+                                .uses = from.uses(),
+                                .ends_at = from_ns(from.ends_at_ns()),
+                                .may_replace = from.may_replace(),
+                                .actor = from.actor()};
+    }
+    case pb::Record::kTokenRevoked:
+      return core::TokenRevoked{.token = record.token_revoked().token(),
+                                .actor = record.token_revoked().actor()};
+    case pb::Record::kCertificateIssued: {
+      const auto& from = record.certificate_issued();
+      return core::CertificateIssued{.serial = from.serial(),
+                                     .subject = take(from.subject(), trouble),
+                                     .key = from.key(),
+                                     .not_before = from_ns(from.not_before_ns()),
+                                     .not_after = from_ns(from.not_after_ns()),
+                                     .token = from.token(),
+                                     .actor = from.actor()};
+    }
+    case pb::Record::kCertificateRevoked: {
+      const auto& from = record.certificate_revoked();
+      return core::CertificateRevoked{.subject = take(from.subject(), trouble),
+                                      .key = from.key(),
+                                      .serial = from.serial(),
+                                      .before = from_ns(from.before_ns()),
+                                      .why = from.why(),
+                                      .actor = from.actor()};
+    }
     case pb::Record::WHAT_NOT_SET: break;
   }
   trouble.unknown = "no kind";

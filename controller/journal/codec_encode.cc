@@ -39,6 +39,10 @@ pb::Note to_record(core::Note note) {
   }
   return pb::NOTE_UNSPECIFIED;
 }
+void put(pb::Subject& to, const core::Subject& from) {
+  to.set_role(from.role == core::SubjectRole::Node ? pb::SUBJECT_ROLE_NODE : pb::SUBJECT_ROLE_USER);
+  to.set_name(from.name);
+}
 void put(pb::Verdict& to, const core::Verdict& from) {
   to.set_failure_class(to_record(from.cls));
   to.set_node(from.node.value);
@@ -232,6 +236,40 @@ struct Writer {
   }
   void operator()(const core::TombstoneDropped& from) const {
     record.mutable_tombstone_dropped()->set_job(from.job.value);
+  }
+  void operator()(const core::TokenCreated& from) const {
+    auto& to = *record.mutable_token_created();
+    to.set_token(from.token);
+    to.set_secret_sha256(from.secret_sha256);
+    to.set_nodes(from.nodes);
+    to.set_uses(from.uses);
+    to.set_ends_at_ns(to_ns(from.ends_at));
+    to.set_may_replace(from.may_replace);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::TokenRevoked& from) const {
+    auto& to = *record.mutable_token_revoked();
+    to.set_token(from.token);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::CertificateIssued& from) const {
+    auto& to = *record.mutable_certificate_issued();
+    to.set_serial(from.serial);
+    put(*to.mutable_subject(), from.subject);
+    to.set_key(from.key);
+    to.set_not_before_ns(to_ns(from.not_before));
+    to.set_not_after_ns(to_ns(from.not_after));
+    to.set_token(from.token);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::CertificateRevoked& from) const {
+    auto& to = *record.mutable_certificate_revoked();
+    put(*to.mutable_subject(), from.subject);
+    to.set_key(from.key);
+    to.set_serial(from.serial);
+    to.set_before_ns(to_ns(from.before));
+    to.set_why(from.why);
+    to.set_actor(from.actor);
   }
 };
 

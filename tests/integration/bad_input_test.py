@@ -866,6 +866,42 @@ class Certificates(Case):
                 self.assertFalse(os.path.exists(made))
         self.assertEqual(self.ps(self.user).code, 0, "the file that was there is as it was")
 
+    def test_tokens(self):
+        made = self.cluster.path("made.token")
+        over_tcp = ["--controller", self.address, "--credentials", self.user]
+        for title, before, words, code in (
+            ("a token is made over TCP", over_tcp, ["token", "create", "--node", "n9", "-o", made], 11),
+            ("a token is made for two patterns", [], ["token", "create", "--node", "a*b*", "-o", made], 64),
+            ("a token is made for no use", [], ["token", "create", "--node", "n9", "--uses", "0", "-o", made], 64),
+            ("a token is made for long", [], ["token", "create", "--node", "n9", "--lifetime", "31d", "-o", made], 64),
+            ("a token is made into a file that is there", [], ["token", "create", "--node", "n9", "-o", self.user], 12),
+            ("a name that is none is replaced", [], ["node", "replace", "../x", "-o", made], 64),
+            ("a token that is not there is revoked", [], ["token", "revoke", "1f2e3d4c5b"], 10),
+        ):  # fmt: skip
+            with self.subTest(title):
+                done = self.cluster.muster(*before, *words)
+                self.check_output(self.cluster, title, done, code)
+                self.assertFalse(os.path.exists(made))
+
+    def test_revoking(self):
+        over_tcp = ["--controller", self.address, "--credentials", self.user]
+        for title, before, words, code in (
+            ("a certificate is revoked over TCP", over_tcp, ["n0"], 11),
+            ("nobody's certificate is revoked", [], [], 64),
+            ("the certificates of two are revoked", [], ["n0", "--user", "ann"], 64),
+            ("a serial that is not known is revoked", [], ["--serial", "0badc0de"], 10),
+            ("the certificate of a name that is none is revoked", [], ["../x"], 64),
+            ("the certificate of a name without one is revoked", [], ["nowhere"], 0),
+        ):
+            with self.subTest(title):
+                done = self.cluster.muster(*before, "cert", "revoke", *words, "--why", "lost")
+                self.check_output(self.cluster, title, done, code)
+        self.cluster.output("cert", "issue", "--user", "mal", "-o", self.cluster.path("mal.pem"))
+        self.cluster.output("cert", "revoke", "--user", "mal", "--why", "left the team")
+        self.check_output(
+            self.cluster, "a revoked certificate", self.ps(self.cluster.path("mal.pem")), 11
+        )
+
     def test_the_authority(self):
         key = self.cluster.path("controller", "pki", "ca.key")
         self.controller.stop()

@@ -39,6 +39,11 @@ VERBS = [
     ("node", "show", "n", "-o", "wide"),
     ("node", "declare-dead", "n"),
     ("cert", "issue", "--node", "n", "-o", "never.pem"),
+    ("cert", "ls"),
+    ("cert", "ls", "-o", "wide"),
+    ("cert", "revoke", "n", "--why", "w"),
+    ("token", "ls"),
+    ("token", "revoke", "t"),
     ("cancel", "j"),
     ("env", "j", "--rank", "1"),
     ("version",),
@@ -56,6 +61,8 @@ DOCUMENTS = [
     ("ckpt", "ls", "j"),
     ("node", "ls"),
     ("node", "show", "n"),
+    ("cert", "ls"),
+    ("token", "ls"),
     ("env", "j", "--rank", "1"),
 ]
 

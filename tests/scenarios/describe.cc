@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "controller/core/access/certificates.h"
 #include "controller/core/model/text.h"
 
 namespace muster::scenarios {
@@ -134,6 +135,19 @@ class Describer {
   }
   std::string operator()(const core::TombstoneDropped& event) const {
     return fmt::format("tombstone of {} dropped", event.job.str());
+  }
+  std::string operator()(const core::TokenCreated& event) const {
+    return fmt::format("token {} created for {}", event.token, event.nodes);
+  }
+  std::string operator()(const core::TokenRevoked& event) const {
+    return fmt::format("token {} revoked", event.token);
+  }
+  std::string operator()(const core::CertificateIssued& event) const {
+    return fmt::format("certificate {} issued to {}", event.serial, core::text_of(event.subject));
+  }
+  std::string operator()(const core::CertificateRevoked& event) const {
+    return fmt::format("certificates of {} revoked{}", core::text_of(event.subject),
+                       event.key.empty() ? "" : ": one key");
   }
 
  private:

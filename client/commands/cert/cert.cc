@@ -1,10 +1,12 @@
-// muster cert issue | show: certificates, by which agents and users call the controller over TCP.
+// muster cert issue | show | ls | revoke: certificates, by which agents and users call the
+// controller over TCP.
 #include <fmt/format.h>
 
 #include <filesystem>
 
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
+#include "client/commands/cert/issued.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
 #include "common/pki/credentials.h"
@@ -113,6 +115,7 @@ void add_cert(CLI::App& app, Context& context, int& exit) {
       "exit codes: 0 it counts now  11 it does not, or others may read the file  10 no such file");
   on_chosen(*showing, context, exit,
             [file](const Context& chosen) { return show_file(chosen, *file); });
+  add_issued_verbs(*command, context, exit);
 }
 
 }  // namespace muster::client

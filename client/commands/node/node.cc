@@ -1,4 +1,4 @@
-// muster node ls | show | declare-dead: the nodes of the cluster.
+// muster node ls | show | declare-dead | replace: the nodes of the cluster.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +7,7 @@
 
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
+#include "client/commands/cert/join_token.h"
 #include "client/commands/follow/pause_warning.h"
 #include "client/render/device_text.h"
 #include "client/render/table.h"
@@ -21,6 +22,10 @@ struct NodeOptions {
   std::string node;
   std::string reason;
   std::string output = "table";
+};
+
+struct ReplaceOptions {
+  std::string node, file, lifetime = "24h";
 };
 
 std::string state_text(const v1::Node& node) {
@@ -189,13 +194,25 @@ Result<int> declare_dead(const Context& context, const NodeOptions& options) {
   return kOk;
 }
 
+// A token for exactly this name, though the name is known with another key.
+Result<int> replace(const Context& context, const ReplaceOptions& options) {
+  const auto lifetime = parse_timeout(options.lifetime, "--lifetime");
+  if (!lifetime) return fail(Error(lifetime.error()));
+  v1::CreateTokenRequest request;
+  request.set_nodes(options.node);
+  request.set_uses(1);
+  *request.mutable_lifetime() = to_proto(*lifetime);
+  request.set_may_replace(true);
+  return make_join_token(context, request, options.file);
+}
+
 }  // namespace
 
 void add_node(CLI::App& app, Context& context, int& exit) {
   // Each verb has NodeOptions of its own, because CLI11 also applies variables to verbs that were
   // not called.
   auto options = std::make_shared<NodeOptions>();
-  CLI::App* command = app.add_subcommand("node", "Nodes: list, show, declare dead");
+  CLI::App* command = app.add_subcommand("node", "Nodes: list, show, declare dead, replace");
   command->require_subcommand(1);
   CLI::App* ls = command->add_subcommand(
       "ls",
@@ -223,6 +240,26 @@ void add_node(CLI::App& app, Context& context, int& exit) {
       "A node whose agent is connected is not declared dead (exit 12).");
   on_chosen(*dead, context, exit,
             [options](const Context& chosen) { return declare_dead(chosen, *options); });
+  auto replaced = std::make_shared<ReplaceOptions>();
+  CLI::App* replacing = command->add_subcommand(
+      "replace", "Make a token with which another machine, or a new key, takes a node's name");
+  replacing->add_option("node", replaced->node, "node name")->required()->type_name("");
+  replacing->add_option("--lifetime", replaced->lifetime, "how long the token counts, 1h to 30d")
+      ->type_name("TIME")
+      ->capture_default_str();
+  replacing
+      ->add_option("-o,--output", replaced->file,
+                   "write the token into this file of mode 0600; it must not exist (default: "
+                   "standard output)")
+      ->type_name("FILE");
+  replacing->footer(
+      "When a machine joins with the token, every other key of the name counts no more, and what "
+      "still runs under it is cut off.\n"
+      "example:  muster node replace gpu-17 -o gpu-17.token\n"
+      "exit codes: 0 made  11 not your controller  12 the file is there  13 controller "
+      "unreachable");
+  on_chosen(*replacing, context, exit,
+            [replaced](const Context& chosen) { return replace(chosen, *replaced); });
 }
 
 }  // namespace muster::client

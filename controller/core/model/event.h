@@ -15,6 +15,7 @@
 #include "common/base/lineage.h"
 #include "common/base/time.h"
 #include "common/engine/model/placement.h"
+#include "controller/core/model/access_event.h"
 #include "muster/v1/node.pb.h"
 #include "muster/v1/spec.pb.h"
 
@@ -357,7 +358,8 @@ using EventBody =
                  NodeSwept, FirstStep, CheckpointCompleted, CheckpointQuarantined, AttemptBroke,
                  AttemptEnded, CaughtUp, AttemptCompleted, JobEnded, LogsCollected, JobArchived,
                  TombstoneDropped, AuxiliaryExited, PredecessorSucceeded, AttemptNoted,
-                 ScriptLaunched, NodeClockSkewed>;
+                 ScriptLaunched, NodeClockSkewed, TokenCreated, TokenRevoked, CertificateIssued,
+                 CertificateRevoked>;
 
 struct Event {
   WallTime at{};  // time of the batch that accepted it

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "controller/core/model/access_input.h"
 #include "controller/core/model/event.h"
 #include "controller/core/model/job_phase.h"
 #include "muster/v1/agent_service.pb.h"
@@ -129,7 +130,8 @@ struct ProposeDropTombstone {
 using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact,
                            ReportLogsCollected, ProposePlacement, ProposeCheckpoint, ProposeBreak,
                            ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeNote, ProposeSwept,
-                           ProposeSettle, ProposeArchive, ProposeDropTombstone>;
+                           ProposeSettle, ProposeArchive, ProposeDropTombstone, CreateToken,
+                           RevokeToken, JoinNode, RenewNode, IssueCertificate, RevokeCertificate>;
 
 // --- what only changes Presence ------------------------------------------------------------------
 // The order at a Hello: RegisterNode is decided first. If it is not refused, Connected is observed

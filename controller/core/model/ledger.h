@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/core/model/access_records.h"
 #include "controller/core/model/attempt_state.h"
 #include "controller/core/model/event.h"
 #include "controller/core/model/indexes.h"
@@ -190,6 +191,7 @@ struct Ledger {
   Indexes indexes;  // derived from the facts above
   // Address -> the port that was given last. A hint: the next search starts behind it.
   std::map<std::string, std::uint16_t> port_cursor;
+  AccessRecords access;  // join tokens and certificates
 };
 
 }  // namespace muster::core

@@ -49,6 +49,10 @@ FIELDS(JobEnded, a, b, c)
 FIELDS(LogsCollected, a, b, c)
 FIELDS(JobArchived, a, b, c, d, e, f, g, h)
 FIELDS(TombstoneDropped, a)
+FIELDS(TokenCreated, a, b, c, d, e, f, g)
+FIELDS(TokenRevoked, a, b)
+FIELDS(CertificateIssued, a, b, c, d, e, f, g)
+FIELDS(CertificateRevoked, a, b, c, d, e, f)
 FIELDS(Verdict, a, b, c, d, e, f)
 FIELDS(PlacedNode, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
 FIELDS(ResumePoint, a, b, c, d, e)
@@ -214,11 +218,15 @@ TEST(Codec, TypeNumbersAreForEver) {
       {26, "job_ended"},
       {27, "logs_collected"},
       {28, "job_archived"},
-      {29, "tombstone_dropped"}};
+      {29, "tombstone_dropped"},
+      {30, "token_created"},
+      {31, "token_revoked"},
+      {32, "certificate_issued"},
+      {33, "certificate_revoked"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
   EXPECT_EQ(kind_name(9), "");
-  EXPECT_EQ(kind_name(30), "");
+  EXPECT_EQ(kind_name(34), "");
 }
 
 TEST(Codec, RefusesWhatANewerVersionWrote) {
