@@ -54,6 +54,16 @@ Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_vie
 
 namespace {
 
+Result<void> check_enrol(const std::string& address) {
+  if (address.empty()) return {};
+  if (rpc::is_unix(address))
+    return fail(ErrorCode::InvalidArgument,
+                "--enrol '" + address + "': nodes that join come over TCP; give HOST:PORT");
+  auto sound = rpc::check_address(address);
+  if (!sound) return fail(std::move(sound.error()).in("--enrol"));
+  return {};
+}
+
 // Callers of this machine use the socket; over TCP they would need certificates.
 Result<void> complete_listen(Config& config) {
   for (const std::string& address : config.listen) {
@@ -91,6 +101,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       "is TLS, and callers need a certificate ('muster cert issue'). Without a unix socket, "
       "unix:STATE_DIR/controller.sock is served as well")
       ->type_name("ADDRESS");
+  option("--enrol", config.enrol, "MUSTER_CONTROLLER_ENROL",
+         "A second port, for nodes that have no certificate yet, or whose certificate is to be "
+         "renewed: HOST:PORT (port 0: a free one). There a node joins with a token ('muster token "
+         "create'). Default: none")
+      ->type_name("HOST:PORT");
   option("--endpoint-file", config.endpoint_file, "MUSTER_CONTROLLER_ENDPOINT_FILE",
          "Where to write the address for clients and agents on this machine. Default "
          "STATE_DIR/endpoint.json")
@@ -157,6 +172,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   std::error_code ignored;
   config.state_dir = std::filesystem::absolute(config.state_dir, ignored).lexically_normal();
   if (auto sound = complete_listen(config); !sound) return wrong(sound.error());
+  if (auto sound = check_enrol(config.enrol); !sound) return wrong(sound.error());
   if (config.endpoint_file.empty()) config.endpoint_file = config.state_dir / "endpoint.json";
   auto archive = parse_duration(archive_after);
   if (!archive) return wrong(std::move(archive.error()).in("--archive-after"));

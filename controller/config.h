@@ -16,6 +16,7 @@ struct Config {
   std::filesystem::path state_dir;
   // At least one is a unix socket; unix:STATE_DIR/controller.sock is added where none is named.
   std::vector<std::string> listen;
+  std::string enrol;                    // HOST:PORT of the enrolment port; empty: there is none
   std::filesystem::path endpoint_file;  // empty: STATE_DIR/endpoint.json
   std::string log_level = "info";
   std::filesystem::path log_file;  // empty: stderr and state_dir/controller.log

@@ -31,6 +31,8 @@
 #include "controller/core/hello.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/dump.h"
+#include "controller/enrol/enrolments.h"
+#include "controller/enrol/port.h"
 #include "controller/journal/sqlite_journal.h"
 #include "controller/links/hub.h"
 #include "controller/links/log_receive.h"
@@ -95,9 +97,31 @@ Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
        .on_refused = [&refusals](const Error& error) { refusals.note(error.message); }});
 }
 
-Result<void> write_endpoint(const Config& config, const Server& server, const ClusterId& cluster) {
+// Null without --enrol.
+Result<std::unique_ptr<EnrolPort>> start_enrol_port(const Config& config,
+                                                    const Result<pki::Authority>& authority,
+                                                    Enrolments& enrolments, const Clock& clock) {
+  if (config.enrol.empty()) return std::unique_ptr<EnrolPort>();
+  if (!authority) return fail(Error(authority.error()));
+  auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
+  if (!own) return fail(std::move(own.error()));
+  return EnrolPort::start(config.enrol, *own,
+                          {.join =
+                               [&enrolments](JoinAsk ask, Enrolments::Done done) {
+                                 enrolments.join(std::move(ask), std::move(done));
+                               },
+                           .renew =
+                               [&enrolments](RenewAsk ask, Enrolments::Done done) {
+                                 enrolments.renew(std::move(ask), std::move(done));
+                               }},
+                          clock);
+}
+
+Result<void> write_endpoint(const Config& config, const Server& server, const EnrolPort* enrol,
+                            const ClusterId& cluster) {
   rpc::EndpointFile file{.address = {},
                          .tcp = {},
+                         .enrol = enrol == nullptr ? std::string() : enrol->bound(),
                          .cluster_id = cluster.str(),
                          .pid = static_cast<std::uint64_t>(::getpid())};
   for (const std::string& address : server.bound()) {
@@ -241,6 +265,7 @@ int run(const Config& config) {
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
   CertificateService certificates(shell, authority, clock);
+  Enrolments enrolments(shell, authority, clock);
   hub.set_start(*started);
   shell.set_listener(&hub);
   shell.strand().assert_idle();
@@ -257,11 +282,16 @@ int run(const Config& config) {
                         .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
   auto server = Server::start(config.listen, {&hub, &jobs, &nodes, &certificates}, *tcp);
-  Result<void> announced = server ? write_endpoint(config, **server, started->cluster)
-                                  : Result<void>(std::unexpected(server.error()));
+  auto enrol_port = start_enrol_port(config, authority, enrolments, clock);
+  Result<void> announced =
+      !server       ? Result<void>(std::unexpected(server.error()))
+      : !enrol_port ? Result<void>(std::unexpected(enrol_port.error()))
+                    : write_endpoint(config, **server, enrol_port->get(), started->cluster);
   if (announced) {
     for (const std::string& address : (*server)->bound())
       log::info("listening", {{"address", address}});
+    if (*enrol_port)
+      log::info("listening for nodes that join", {{"address", (*enrol_port)->bound()}});
     log::info("ready", {{"cluster", started->cluster.str()},
                         {"epoch", started->epoch.value},
                         {"jobs", started->jobs},
@@ -271,6 +301,7 @@ int run(const Config& config) {
     log::info("stopping", {{"signal", number}});
   }
   room.stop();
+  if (enrol_port && *enrol_port) (*enrol_port)->stop();
   receiver->stop();
   if (server) (*server)->shut_down();
   jobs.stop();

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/message.h>
 
+#include "common/base/names.h"
 #include "common/enrol/frame.h"
 #include "common/pki/identity.h"
 #include "common/pki/signature.h"
@@ -18,7 +19,7 @@ std::unexpected<Error> unsound(std::string_view what) {
 
 Result<Request> sound_request(Purpose purpose, const std::string& node,
                               const std::string& public_key, const std::string& signature) {
-  if (!pki::is_identity_name(node))
+  if (!is_node_name(node))
     return unsound(
         "its node has no name; letters, digits, '.', '_', '-', at most 63, the first a letter or "
         "digit");

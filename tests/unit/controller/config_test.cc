@@ -30,6 +30,18 @@ TEST(Config, TcpIsServedInAdditionToASocket) {
   EXPECT_EQ(parse({"--state-dir", deep.c_str(), "--listen", "unix:/x"}).exit_code, -1);
 }
 
+TEST(Config, TheEnrolmentPortIsOverTcp) {
+  EXPECT_TRUE(parse({"--state-dir", "/s"}).config.enrol.empty());
+  const CommandLine line = parse({"--state-dir", "/s", "--enrol", "0.0.0.0:7071"});
+  ASSERT_EQ(line.exit_code, -1) << line.text;
+  EXPECT_EQ(line.config.enrol, "0.0.0.0:7071");
+  for (const char* wrong : {"unix:/x", "nowhere", "10.0.0.1:x"}) {
+    const CommandLine bad = parse({"--state-dir", "/s", "--enrol", wrong});
+    EXPECT_EQ(bad.exit_code, 64) << wrong;
+    EXPECT_NE(bad.text.find("--enrol"), std::string::npos) << bad.text;
+  }
+}
+
 TEST(Config, ValuesAreUnderstood) {
   const CommandLine line = parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen",
                                   "unix:/x", "--archive-after", "0", "--heartbeat-interval",
