@@ -26,8 +26,8 @@ void print_token(const Context& context, const v1::Token& token, const std::stri
   const auto line = [&](std::string_view name, const std::string& value) {
     fmt::print("{}", render::field_line(context.out, name, value));
   };
-  line("token", token.id());
-  line("for", token.nodes());
+  line("token", render::printable(token.id()));
+  line("for", render::printable(token.nodes()));
   line("uses", fmt::format("{}", token.uses()));
   line("until", utc_text(to_wall(token.ends_at())));
   line("file", file);
@@ -61,12 +61,13 @@ Result<int> make_join_token(const Context& context, const v1::CreateTokenRequest
                     file));
     return kOk;
   }
-  fmt::print("{}\n", answer->text());
-  if (render::is_terminal(1))
+  const bool is_terminal = render::is_terminal(1);
+  fmt::print("{}\n", is_terminal ? render::printable(answer->text()) : answer->text());
+  if (is_terminal)
     note(fmt::format(
         "whoever sees this line can join the cluster until {}; -o FILE writes it into a file of "
         "mode 0600 instead, and `muster token revoke {}` ends it",
-        utc_text(to_wall(answer->token().ends_at())), answer->token().id()));
+        utc_text(to_wall(answer->token().ends_at())), render::printable(answer->token().id())));
   return kOk;
 }
 

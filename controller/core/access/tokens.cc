@@ -25,8 +25,9 @@ std::optional<Error> refuse_token(const TokenCreated& token, WallTime now) {
   };
   if (!is_pattern(token.nodes))
     return refused(
-        "--node must be a node's name, or a pattern with one '*': letters, digits, '.', '_', '-', "
-        "at most 63, the first a letter or digit");
+        "it is for a node's name, or for a pattern with one '*': letters, digits, '.', '_', '-', "
+        "at "
+        "most 63, the first a letter or digit");
   if (token.uses == 0 || token.uses > kTokenUsesMost)
     return refused(fmt::format("--uses must be 1 to {}", kTokenUsesMost));
   if (token.ends_at < now + kTokenLifetimeLeast || token.ends_at > now + kTokenLifetimeMost)
