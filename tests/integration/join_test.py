@@ -297,7 +297,7 @@ class Renewals(Joining):
     def test_one_that_is_revoked(self):
         path = self.issued(1, later=5)
         before = self.key(path)
-        self.cluster.muster("cert", "revoke", "n0", code=0)
+        self.cluster.muster("cert", "revoke", "n0", "--why", "lost", code=0)
         agent = self.agent_later(path, 5)
         agent.wait_for("renewing the certificate of node 'n0'")
         agent.wait_for("revoked")

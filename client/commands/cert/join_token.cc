@@ -61,9 +61,8 @@ Result<int> make_join_token(const Context& context, const v1::CreateTokenRequest
                     file));
     return kOk;
   }
-  const bool is_terminal = render::is_terminal(1);
-  fmt::print("{}\n", is_terminal ? render::printable(answer->text()) : answer->text());
-  if (is_terminal)
+  fmt::print("{}\n", render::printable(answer->text()));
+  if (render::is_terminal(1))
     note(fmt::format(
         "whoever sees this line can join the cluster until {}; -o FILE writes it into a file of "
         "mode 0600 instead, and `muster token revoke {}` ends it",

@@ -76,9 +76,9 @@ bool same_digest(std::string_view one, std::string_view other) {
 Decision decide_join(const Ledger& ledger, const JoinNode& input, WallTime now) {
   if (!is_node_name(input.node))
     return refuse(ErrorCode::InvalidArgument,
-                  "joining the cluster: the node's name is no name; letters, digits, '.', '_', "
+                  "letting a node join: its name is no name; letters, digits, '.', '_', "
                   "'-', at most 63, the first a letter or digit (--name)");
-  const std::string doing = fmt::format("joining the cluster as node '{}'", input.node);
+  const std::string doing = fmt::format("letting node '{}' join", input.node);
   const auto found = ledger.access.tokens.find(input.token);
   if (found == ledger.access.tokens.end() ||
       !same_digest(found->second.secret_sha256, input.secret_sha256))
@@ -130,7 +130,7 @@ Decision decide_join(const Ledger& ledger, const JoinNode& input, WallTime now) 
 }
 
 Decision decide_renew(const Ledger& ledger, const RenewNode& input, WallTime now) {
-  const std::string doing = fmt::format("renewing the certificate of node '{}'", input.node);
+  const std::string doing = fmt::format("giving node '{}' another certificate", input.node);
   const Subject subject{.role = SubjectRole::Node, .name = input.node};
   const auto& keys = keys_of(ledger, subject);
   const auto registered = keys.find(input.registered);

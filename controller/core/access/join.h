@@ -2,7 +2,8 @@
 // for it. Pure.
 //
 // What is accepted becomes a CertificateIssued, and by that a use of the token. The answers to
-// those who have no sound token say no more than that.
+// those who have no sound token say no more than that. The agent puts in front of a refusal what it
+// asked for.
 #pragma once
 
 #include "controller/core/model/access_input.h"
