@@ -302,7 +302,8 @@ class Renewals(Joining):
         agent.wait_for("renewing the certificate of node 'n0'")
         agent.wait_for("revoked")
         self.assertEqual(self.key(path), before)
-        self.assertEqual(agent.logged().count("renewing the certificate of node 'n0'"), 1)
+        line = f"renewing the certificate of node 'n0' at '{self.enrol}'"
+        self.assertEqual(agent.logged().count(line), 1)
         self.assertEqual(agent.stop(), 0)
 
 
