@@ -95,6 +95,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
          "Where to write the address for clients and agents on this machine. Default "
          "STATE_DIR/endpoint.json")
       ->type_name("FILE");
+  option("--access", config.access_file, "MUSTER_CONTROLLER_ACCESS",
+         "YAML file that gives users their roles: viewer, user, operator, admin. Read at the start "
+         "and at SIGHUP. Without it every user with a certificate is 'user'")
+      ->type_name("FILE");
   option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL",
          "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")
       ->capture_default_str();

@@ -18,7 +18,8 @@ struct Config {
   std::vector<std::string> listen;
   std::filesystem::path endpoint_file;  // empty: STATE_DIR/endpoint.json
   std::string log_level = "info";
-  std::filesystem::path log_file;  // empty: stderr and state_dir/controller.log
+  std::filesystem::path access_file;  // empty: none
+  std::filesystem::path log_file;     // empty: stderr and state_dir/controller.log
   std::uint64_t log_quota = 20ull << 30;
   bool accept_loss = false;
   Duration archive_after = std::chrono::minutes(10);

@@ -20,8 +20,9 @@
 #include "common/rpc/endpoint_file.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/tls_port.h"
-#include "controller/access/call_rules.h"
+#include "controller/access/access.h"
 #include "controller/access/refusals.h"
+#include "controller/access_setup.h"
 #include "controller/api/certificate_service.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
@@ -39,7 +40,7 @@
 namespace muster::controller {
 namespace {
 
-constexpr int kInternal = 70;
+constexpr int kUsage = 64, kInternal = 70;
 // An agent of this machine needs this much free space where a run's outputs are, which is usually
 // here.
 constexpr std::uint64_t kStartBytes = 256ull << 20;
@@ -75,7 +76,7 @@ void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& err
 // can read the other's.
 Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
     const Config& config, const Result<pki::Authority>& authority, const Clock& clock,
-    Refusals& refusals) {
+    const Access& access, Refusals& refusals) {
   if (std::ranges::all_of(config.listen, rpc::is_unix)) {
     if (!authority)
       log::warn("no certificates can be issued", {{"why", authority.error().message}});
@@ -84,10 +85,11 @@ Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
   if (!authority) return fail(Error(authority.error()));
   auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
   if (!own) return fail(std::move(own.error()));
-  return rpc::tls_credentials(*own, clock,
-                              {.may_call = may_call, .on_refused = [&refusals](const Error& error) {
-                                 refusals.note(error.message);
-                               }});
+  return rpc::tls_credentials(
+      *own, clock,
+      {.may_call = [&access](const pki::Identity& caller,
+                             std::string_view method) { return access.may_call(caller, method); },
+       .on_refused = [&refusals](const Error& error) { refusals.note(error.message); }});
 }
 
 Result<void> write_endpoint(const Config& config, const Server& server, const ClusterId& cluster) {
@@ -131,6 +133,14 @@ int run(const Config& config) {
   if (const std::string missing = io::descriptors_missing(kDescriptorsWanted); !missing.empty())
     log::warn(missing);
 
+  auto policy = first_policy(config.access_file);
+  if (!policy) {
+    const int code = give_up(policy.error());
+    return policy.error().code == ErrorCode::InvalidArgument ? kUsage : code;
+  }
+  Denials denials(config.state_dir / "denials.log", system_clock());
+  Access access(own_user(), *std::move(policy), &denials);
+
   const journal::SqliteOptions kept{.dir = config.state_dir / "journal",
                                     .accept_loss = config.accept_loss,
                                     .archive_keep = config.archive_keep};
@@ -151,6 +161,7 @@ int run(const Config& config) {
                            if (!std::exchange(stopping, true)) asked_to_stop.set_value(number);
                          });
 
+  AccessReload reload(signals_loop, config.access_file, access);
   std::random_device random;
   const Clock& clock = system_clock();
   const std::string cluster_out = (config.state_dir / "outputs").string();
@@ -195,7 +206,7 @@ int run(const Config& config) {
   const auto authority =
       pki::open_authority(config.state_dir / "pki", started->cluster.str(), clock.now().wall);
   Refusals refusals;
-  auto tcp = tcp_credentials(config, authority, clock, refusals);
+  auto tcp = tcp_credentials(config, authority, clock, access, refusals);
   if (!tcp) {
     stop_loops();
     return give_up(tcp.error());
@@ -224,6 +235,7 @@ int run(const Config& config) {
   Edge edge{.shell = shell,
             .logs = **store,
             .work = work,
+            .access = access,
             .cluster_out = cluster_out,
             .version = std::string(version()),
             .shortage = [&] { return (*journal)->shortage(); }};

@@ -297,6 +297,7 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence,
   if (!job.attempts.empty()) add_last_step(shown, job.attempts.back());
   shown.set_output_dir(bounded(out, kPathMost));
   shown.set_last_index(job.last_index.value);
+  shown.set_owner(job.owner);
   return shown;
 }
 

@@ -2,7 +2,7 @@
 // Handlers work on the shell's strand, or after it on the archive's thread or the work loop.
 //
 // Finish is called exactly once. The port has already checked who may call
-// (controller/access/call_rules.h).
+// (controller/access/call_rules.h). access_of() says to which jobs the caller has a right.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -12,6 +12,8 @@
 
 #include "common/async/loop.h"
 #include "common/rpc/status.h"
+#include "common/rpc/tls_port.h"
+#include "controller/access/access.h"
 #include "controller/logs/log_store.h"
 #include "controller/shell/shell.h"
 
@@ -21,11 +23,18 @@ struct Edge {
   Shell& shell;
   logs::LogStore& logs;
   async::Loop& work;  // blocking reads of logs, planning
+  Access& access;
   std::string cluster_out;
   std::string version;
   // Why the disk has no room for new jobs. Empty: it has room. Any thread may call it.
   std::function<std::string()> shortage;
 };
+
+inline JobAccess access_of(const Edge& edge, const grpc::ServerContextBase& context,
+                           std::string_view method) {
+  const rpc::Caller caller = rpc::caller_of(context);
+  return edge.access.of_call(caller.is_owner, caller.identity, method);
+}
 
 inline grpc::Status overloaded() {
   return {grpc::StatusCode::RESOURCE_EXHAUSTED,

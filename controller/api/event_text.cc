@@ -25,6 +25,8 @@ std::string with_reason(std::string text, const std::string& reason) {
   return reason.empty() ? text : text + ": " + bounded(reason);
 }
 
+std::string by_text(const std::string& user) { return user.empty() ? "" : " by " + bounded(user); }
+
 std::string plural(std::size_t count, const char* one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
@@ -47,7 +49,8 @@ struct Sayer {
   }
   EventText operator()(const core::NodeDeclaredDead& e) const {
     return {"node-declared-dead",
-            with_reason(fmt::format("node '{}' was declared dead", e.node.str()), e.reason)};
+            with_reason(fmt::format("node '{}' was declared dead{}", e.node.str(), by_text(e.by)),
+                        e.reason)};
   }
   EventText operator()(const core::JobSubmitted& e) const {
     return {"job-submitted",
@@ -55,7 +58,7 @@ struct Sayer {
                         plural(e.spec.resources().nodes(), "node"), e.spec.engine())};
   }
   EventText operator()(const core::CancelRequested& e) const {
-    return {"cancel-requested", with_reason("cancel was asked for", e.reason)};
+    return {"cancel-requested", with_reason("cancel was asked for" + by_text(e.by), e.reason)};
   }
   EventText operator()(const core::PredecessorSucceeded& e) const {
     return {"predecessor-succeeded",

@@ -75,7 +75,9 @@ grpc::ServerUnaryReactor* NodeService::DeclareNodeDead(grpc::CallbackServerConte
                                   "declaring node '" + spec::shown(request->name()) + "' dead");
         !sound)
       return reactor->Finish(rpc::to_status(sound.error()));
-    core::DeclareNodeDead input{.node = NodeName(request->name()), .reason = request->reason()};
+    const JobAccess access = access_of(edge_, *context, "/muster.v1.NodeService/DeclareNodeDead");
+    core::DeclareNodeDead input{
+        .node = NodeName(request->name()), .reason = request->reason(), .by = access.by()};
     const bool taken = edge_.shell.submit(
         std::move(input), edge_.shell.now(),
         [reactor, response, name = NodeName(request->name())](const Outcome& outcome,

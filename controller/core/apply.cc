@@ -77,6 +77,7 @@ class Folder {
     job.spec = event.spec;
     job.resolved = event.resolved;
     job.spec_hash = event.spec_hash;
+    job.owner = event.owner;
     job.own_table = read_own_table(event.spec);
     job.start = known_start(event.resolved);
     job.submitted_at = at_;
@@ -96,6 +97,7 @@ class Folder {
     JobRecord& job = job_of(event.job);
     job.cancel_requested = true;
     job.cancel_reason = event.reason;
+    job.cancelled_by = event.by;
   }
 
   void operator()(const PredecessorSucceeded& event) {
@@ -342,7 +344,8 @@ class Folder {
                                               .ended_at = event.ended_at,
                                               .chain = event.chain,
                                               .chain_name = event.chain_name,
-                                              .saved = event.saved};
+                                              .saved = event.saved,
+                                              .owner = event.owner};
     indexes_.savers.erase(event.job);
     if (!event.saved.empty()) indexes_.savers.insert(event.job);
     join_chain(ledger_, event.job, event.chain, event.chain_name);

@@ -307,7 +307,8 @@ Decision decide_one(const Deciding& in, const ProposeArchive& input) {
                             .ended_at = *job.ended_at,
                             .chain = JobId(job.resolved.stage().chain()),
                             .chain_name = job.spec.stage().chain_name(),
-                            .saved = saved_by(job)});
+                            .saved = saved_by(job),
+                            .owner = job.owner});
 }
 
 Decision decide_one(const Deciding& in, const ProposeDropTombstone& input) {

@@ -20,6 +20,10 @@ std::string key_text(const AttemptKey& key) {
   return fmt::format("{}.{}", key.first.str(), key.second.value);
 }
 
+std::string user_text(std::string_view what, const std::string& user) {
+  return user.empty() ? "" : fmt::format(" {}={}", what, user);
+}
+
 template <class Range>
 std::string keys_text(const Range& keys) {
   std::string text;
@@ -171,11 +175,12 @@ void dump_indexes(std::string& out, const Ledger& ledger) {
 std::string dump(const JobRecord& job) {
   std::string out = fmt::format(
       "job {} name={} request={} hash={} phase={} submitted={} ended={} cancel={} '{}' best={} "
-      "without_progress={} last={} open={} attempts_lost={}\n",
+      "without_progress={} last={} open={} attempts_lost={}{}{}\n",
       job.id.str(), job.spec.name(), job.request_id.str(), job.spec_hash, to_string(job.phase),
       time_text(job.submitted_at), time_text(job.ended_at), job.cancel_requested, job.cancel_reason,
       job.best_step, job.attempts_without_progress, job.last_index.value, job.open_parts,
-      job.attempts_lost);
+      job.attempts_lost, user_text("owner", job.owner),
+      user_text("cancelled_by", job.cancelled_by));
   out += fmt::format("  spec {}\n  verdict {}\n", job.spec.ShortDebugString(),
                      verdict_text(job.verdict));
   if (job.start) out += fmt::format("  starts with {}\n", point_text(job.start));
@@ -201,9 +206,10 @@ std::string dump(const Ledger& ledger) {
   }
   for (const auto& [id, job] : ledger.jobs) out += dump(job);
   for (const auto& [id, stone] : ledger.tombstones) {
-    out += fmt::format("tombstone {} name={} request={} phase={} ended={} chain={} '{}'\n",
+    out += fmt::format("tombstone {} name={} request={} phase={} ended={} chain={} '{}'{}\n",
                        id.str(), stone.name, stone.request_id.str(), to_string(stone.phase),
-                       time_text(stone.ended_at), stone.chain.str(), stone.chain_name);
+                       time_text(stone.ended_at), stone.chain.str(), stone.chain_name,
+                       user_text("owner", stone.owner));
   }
   dump_indexes(out, ledger);
   return out;

@@ -163,7 +163,8 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     }
     case pb::Record::kNodeDeclaredDead: {
       const auto& from = record.node_declared_dead();
-      return core::NodeDeclaredDead{.node = NodeName(from.node()), .reason = from.reason()};
+      return core::NodeDeclaredDead{
+          .node = NodeName(from.node()), .reason = from.reason(), .by = from.by()};
     }
     case pb::Record::kJobSubmitted: {
       const auto& from = record.job_submitted();
@@ -171,11 +172,13 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                 .request_id = RequestId(from.request_id()),
                                 .spec = from.spec(),
                                 .resolved = from.resolved(),
-                                .spec_hash = from.spec_hash()};
+                                .spec_hash = from.spec_hash(),
+                                .owner = from.owner()};
     }
     case pb::Record::kCancelRequested: {
       const auto& from = record.cancel_requested();
-      return core::CancelRequested{.job = JobId(from.job()), .reason = from.reason()};
+      return core::CancelRequested{
+          .job = JobId(from.job()), .reason = from.reason(), .by = from.by()};
     }
     case pb::Record::kPredecessorSucceeded: {
       const auto& from = record.predecessor_succeeded();
@@ -282,7 +285,8 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                            .outcome = from_record(from.outcome(), trouble),
                            .ended_at = from_ns(from.ended_at_ns()),
                            .chain = JobId(from.chain()),
-                           .chain_name = from.chain_name()};
+                           .chain_name = from.chain_name(),
+                           .owner = from.owner()};
       for (const pb::SavedBefore& one : from.saved()) to.saved.push_back(take(one));
       return to;
     }

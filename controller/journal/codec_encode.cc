@@ -118,6 +118,7 @@ struct Writer {
     auto& to = *record.mutable_node_declared_dead();
     to.set_node(from.node.value);
     to.set_reason(from.reason);
+    to.set_by(from.by);
   }
   void operator()(const core::JobSubmitted& from) const {
     auto& to = *record.mutable_job_submitted();
@@ -126,11 +127,13 @@ struct Writer {
     *to.mutable_spec() = from.spec;
     if (from.resolved.ByteSizeLong() > 0) *to.mutable_resolved() = from.resolved;
     to.set_spec_hash(from.spec_hash);
+    to.set_owner(from.owner);
   }
   void operator()(const core::CancelRequested& from) const {
     auto& to = *record.mutable_cancel_requested();
     to.set_job(from.job.value);
     to.set_reason(from.reason);
+    to.set_by(from.by);
   }
   void operator()(const core::PredecessorSucceeded& from) const {
     auto& to = *record.mutable_predecessor_succeeded();
@@ -229,6 +232,7 @@ struct Writer {
     to.set_chain(from.chain.value);
     to.set_chain_name(from.chain_name);
     for (const core::SavedBefore& one : from.saved) put(*to.add_saved(), one);
+    to.set_owner(from.owner);
   }
   void operator()(const core::TombstoneDropped& from) const {
     record.mutable_tombstone_dropped()->set_job(from.job.value);

@@ -96,6 +96,7 @@ struct NodeRegistered {
 struct NodeDeclaredDead {
   NodeName node;
   std::string reason;
+  std::string by = {};  // user; empty: the one who runs the controller
 };
 
 struct JobSubmitted {
@@ -104,10 +105,12 @@ struct JobSubmitted {
   v1::JobSpec spec;
   v1::ResolvedSpec resolved;
   std::string spec_hash;
+  std::string owner = {};  // user; empty: the one who runs the controller
 };
 struct CancelRequested {
   JobId job;
   std::string reason;
+  std::string by = {};  // as in NodeDeclaredDead
 };
 
 // One of the jobs that `job` waits for (spec.schedule.after) has succeeded. The event is in the
@@ -344,6 +347,7 @@ struct JobArchived {
   JobId chain = {};  // for a stage: spec.stage's
   std::string chain_name = {};
   std::vector<SavedBefore> saved = {};
+  std::string owner = {};  // as in JobSubmitted
 };
 // After this event the ledger has nothing of the job, and the journal drops both rows. So apply
 // must accept the event without a tombstone.

@@ -39,15 +39,18 @@ struct SubmitJob {
   // The rest of the chain whose first job is `job`. A job of the chain names only jobs of the chain
   // before it. All are accepted, or none.
   std::vector<ChainedJob> behind = {};
+  std::string owner = {};  // of all its jobs; as in JobSubmitted
 };
 struct CancelJob {
   JobId job;
   std::string reason;
   bool whole_chain = false;  // every job of the chain of `job` that has not ended
+  std::string by = {};       // as in CancelRequested
 };
 struct DeclareNodeDead {
   NodeName node;
   std::string reason;
+  std::string by = {};  // as in NodeDeclaredDead
 };
 
 // --- from agents ---------------------------------------------------------------------------------

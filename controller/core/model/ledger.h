@@ -127,11 +127,13 @@ struct JobRecord {
   v1::JobSpec spec;           // immutable
   v1::ResolvedSpec resolved;  // immutable: what the submission worked out from the spec
   std::string spec_hash;
+  std::string owner;  // immutable; empty: the user who runs the controller
   JobPhase phase = JobPhase::Queued;
   WallTime submitted_at{};
   std::optional<WallTime> ended_at;
   bool cancel_requested = false;
   std::string cancel_reason;
+  std::string cancelled_by;  // as in CancelRequested
   // By number, from 1. Without gaps, unless the journal's end was lost (lost_end.h).
   std::vector<AttemptRecord> attempts;
   // At most this many attempts were placed after the last one here, in a lost end of the journal
@@ -176,6 +178,7 @@ struct Tombstone {
   JobId chain = {};  // for a stage: resolved.stage's
   std::string chain_name = {};
   std::vector<SavedBefore> saved = {};
+  std::string owner = {};  // as in JobRecord
 };
 
 struct Ledger {

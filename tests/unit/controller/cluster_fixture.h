@@ -15,7 +15,7 @@
 #include "common/pki/authority_dir.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/tls_port.h"
-#include "controller/access/call_rules.h"
+#include "controller/access/access.h"
 #include "controller/api/certificate_service.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
@@ -46,6 +46,7 @@ class ClusterTest : public testing::Test {
         Edge{.shell = *controller_->shell,
              .logs = *controller_->store,
              .work = controller_->work,
+             .access = access_,
              .cluster_out = "/out",
              .version = "test",
              .shortage = [this] {
@@ -59,7 +60,12 @@ class ClusterTest : public testing::Test {
     auto server = Server::start(
         {"unix:" + (dir_ / "s").string(), "127.0.0.1:0"},
         {controller_->hub.get(), jobs_.get(), nodes_.get(), certificates_.get()},
-        rpc::tls_credentials(*own, system_clock(), {.may_call = may_call, .on_refused = {}}));
+        rpc::tls_credentials(*own, system_clock(),
+                             {.may_call =
+                                  [this](const pki::Identity& caller, std::string_view method) {
+                                    return access_.may_call(caller, method);
+                                  },
+                              .on_refused = {}}));
     if (!server) throw std::runtime_error(server.error().message);
     server_ = std::move(*server);
     channel_ = rpc::make_channel({.address = server_->bound()[0]});
@@ -122,9 +128,12 @@ class ClusterTest : public testing::Test {
   }
 
   static constexpr const char* kCluster = "cluster";
+  static constexpr const char* kOwnUser = "owner";
   std::filesystem::path dir_;
   std::shared_ptr<journal::MemoryDisk> disk_ = std::make_shared<journal::MemoryDisk>();
   journal::MemoryJournal journal_{disk_};
+  Access access_{
+      kOwnUser, {.users = {{"olga", UserRole::Operator}, {"vera", UserRole::Viewer}}}, nullptr};
   std::unique_ptr<TestController> controller_;
   std::unique_ptr<Edge> edge_;
   std::unique_ptr<JobService> jobs_;

@@ -31,9 +31,10 @@ TEST(Config, TcpIsServedInAdditionToASocket) {
 }
 
 TEST(Config, ValuesAreUnderstood) {
-  const CommandLine line = parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen",
-                                  "unix:/x", "--archive-after", "0", "--heartbeat-interval",
-                                  "250ms", "--port-range", "30000-30010", "--log-quota", "10GB"});
+  const CommandLine line =
+      parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen", "unix:/x",
+             "--archive-after", "0", "--heartbeat-interval", "250ms", "--port-range", "30000-30010",
+             "--log-quota", "10GB", "--access", "/etc/muster/access.yaml"});
   ASSERT_EQ(line.exit_code, -1) << line.text;
   EXPECT_EQ(line.config.listen.size(), 2u);
   EXPECT_EQ(line.config.archive_after, Duration::zero());
@@ -44,6 +45,7 @@ TEST(Config, ValuesAreUnderstood) {
   EXPECT_EQ(line.config.port_first, 30'000);
   EXPECT_EQ(line.config.port_last, 30'010);
   EXPECT_EQ(line.config.log_quota, 10ull << 30);
+  EXPECT_EQ(line.config.access_file, "/etc/muster/access.yaml");
 }
 
 TEST(Config, MistakesAreUsageWithASentence) {

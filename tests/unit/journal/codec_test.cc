@@ -24,8 +24,8 @@ using testing::HasSubstr;
   }
 FIELDS(ControllerStarted, a, b, c)
 FIELDS(JournalEndLost, a, b)
-FIELDS(NodeDeclaredDead, a, b)
-FIELDS(CancelRequested, a, b)
+FIELDS(NodeDeclaredDead, a, b, c)
+FIELDS(CancelRequested, a, b, c)
 FIELDS(SavedBefore, a, b, c, d)
 FIELDS(AttemptPlaced, a, b, c, d, e, f, g)
 FIELDS(NodeStartFailed, a, b, c, d, e, f, g, h, i, j, k, l, m)
@@ -47,7 +47,7 @@ FIELDS(AttemptNoted, a, b, c, d, e, f)
 FIELDS(AttemptCompleted, a, b, c)
 FIELDS(JobEnded, a, b, c)
 FIELDS(LogsCollected, a, b, c)
-FIELDS(JobArchived, a, b, c, d, e, f, g, h)
+FIELDS(JobArchived, a, b, c, d, e, f, g, h, i)
 FIELDS(TombstoneDropped, a)
 FIELDS(Verdict, a, b, c, d, e, f)
 FIELDS(PlacedNode, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
@@ -68,9 +68,9 @@ auto fields(const core::NodeStarted& whole) {
                          resolved.SerializeAsString(), controller_time, instance);
 }
 auto fields(const core::JobSubmitted& whole) {
-  const auto& [job, request_id, spec, resolved, spec_hash] = whole;
+  const auto& [job, request_id, spec, resolved, spec_hash, owner] = whole;
   return std::make_tuple(job, request_id, spec.SerializeAsString(), resolved.SerializeAsString(),
-                         spec_hash);
+                         spec_hash, owner);
 }
 
 template <class T>
