@@ -5,9 +5,9 @@
 #include <csignal>
 #include <utility>
 
+#include "common/base/names.h"
 #include "common/log/log.h"
 #include "common/name_service/users.h"
-#include "common/pki/identity.h"
 
 namespace muster::controller {
 
@@ -17,7 +17,7 @@ Result<AccessPolicy> first_policy(const std::filesystem::path& file) {
 
 std::string own_user() {
   const auto found = name_service::find_user(static_cast<std::uint32_t>(::geteuid()));
-  if (found && pki::is_identity_name(found->name)) return found->name;
+  if (found && is_node_name(found->name)) return found->name;
   return "uid-" + std::to_string(::geteuid());
 }
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/names.h"
 #include "common/io/file.h"
-#include "common/pki/identity.h"
 #include "common/spec/keys/values.h"
 #include "common/spec/yaml_tree.h"
 #include "common/text/words.h"
@@ -88,7 +88,7 @@ class AccessReader {
   }
   bool is_user(const Node& node) {
     if (!is_kind(node, Node::Kind::Scalar, "the name of a user")) return false;
-    if (pki::is_identity_name(node.text)) return true;
+    if (is_node_name(node.text)) return true;
     problem(node, "'" + spec::shown(node.text) +
                       "' is no user's name: letters, digits, '.', '_', '-', at most 63, the first "
                       "a letter or digit");
