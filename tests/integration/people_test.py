@@ -99,7 +99,7 @@ class Jobs(People):
             self.assertRegex(everybody, r"NAME .*OWNER.*\n")
             for name in ("alices", "owners"):
                 self.assertIn(name, everybody)
-            alices = json.loads(self.by("bob", "ps", "--user", "alice", "-o", "json").out)
+            alices = json.loads(self.by("bob", "ps", "--user", "alice", "-o", "json").out)["items"]
             self.assertEqual([one["owner"] for one in alices], ["alice"])
             self.assertTrue(alices[0]["withheld"])
             local = self.cluster.output("ps")  # over the socket everything, as ever
