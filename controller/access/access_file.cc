@@ -1,5 +1,7 @@
 #include "controller/access/access_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -73,10 +75,10 @@ class AccessReader {
                     (near.empty() ? "there are: " + listed(known)
                                   : "did you mean '" + std::string(near) + "'?"));
   }
-  bool is_kind(const Node& node, Node::Kind kind, const char* what) {
+  bool is_kind(const Node& node, Node::Kind kind, std::string_view what) {
     if (node.bad) return false;
     if (node.kind == kind) return true;
-    problem(node, std::string(what) + " is expected here");
+    problem(node, fmt::format("{} is expected here", what));
     return false;
   }
   std::optional<UserRole> role(const Node& node) {

@@ -143,7 +143,7 @@ class Archived(People):
         job = self.submitted("alice", "alices")
         self.by("alice", "wait", job)
         self.cluster.wait_event(
-            lambda event: event["type"] == "job-archived" and event["job_id"] == job
+            lambda event: event["type"] == "job-archived" and event["jobId"] == job
         )
         for verb in (("logs",), ("why",), ("env", "--rank", "0"), ("resume",)):
             self.refused("bob", *verb, job, says="it is of user 'alice'")
