@@ -173,7 +173,9 @@ Result<AccessPolicy> parse_access(std::string_view text, const std::string& file
   AccessReader reader(std::move(tree.problems));
   AccessPolicy policy = reader.read(tree.root);
   if (reader.problems().empty()) return policy;
-  return fail(ErrorCode::InvalidArgument, spec::format(reader.problems(), file));
+  std::string problems = spec::format(reader.problems(), file);
+  if (problems.ends_with('\n')) problems.pop_back();
+  return fail(ErrorCode::InvalidArgument, std::move(problems));
 }
 
 Result<AccessPolicy> read_access_file(const std::filesystem::path& file) {
