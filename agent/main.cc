@@ -105,6 +105,7 @@ Result<int> run(const agent::CommandLine& line) {
             agent::read_network(inventory, way ? &*way : nullptr);
           },
       .version = MUSTER_VERSION,
+      .cgroup_trouble = cgroup->base ? "" : cgroup->note,
       .incarnation = fmt::format("{}/{}/{}", boot->str(), ::getpid(), own->start_time),
       .endpoint = endpoint};
   if (line.kill_after) {

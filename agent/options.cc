@@ -11,6 +11,7 @@
 #include "agent/core/utf8.h"
 #include "agent/probe/inventory.h"
 #include "common/base/duration.h"
+#include "common/base/label.h"
 #include "common/base/names.h"
 #include "common/rpc/endpoint_file.h"
 

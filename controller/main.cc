@@ -226,7 +226,12 @@ int run(const Config& config) {
             .work = work,
             .cluster_out = cluster_out,
             .version = std::string(version()),
-            .shortage = [&] { return (*journal)->shortage(); }};
+            .shortage = [&] { return (*journal)->shortage(); },
+            .process = {.started_at = clock.now().boot,
+                        .state_dir = config.state_dir,
+                        .endpoint_file = config.endpoint_file}};
+  // Its own certificate lives as long as the CA.
+  if (*tcp) edge.process.certificate_ends = authority->certificate().not_after();
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
   CertificateService certificates(authority, clock);

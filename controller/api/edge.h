@@ -7,10 +7,13 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "common/async/loop.h"
+#include "common/base/time.h"
 #include "common/rpc/status.h"
 #include "controller/logs/log_store.h"
 #include "controller/shell/shell.h"
@@ -25,6 +28,13 @@ struct Edge {
   std::string version;
   // Why the disk has no room for new jobs. Empty: it has room. Any thread may call it.
   std::function<std::string()> shortage;
+  // What GetClusterStatus says of the controller's process; set before the server starts.
+  struct Process {
+    BootTime started_at{};
+    std::filesystem::path state_dir;
+    std::filesystem::path endpoint_file = {};       // has the addresses, once it listens
+    std::optional<WallTime> certificate_ends = {};  // not set: it has none
+  } process = {};
 };
 
 inline grpc::Status overloaded() {

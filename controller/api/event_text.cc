@@ -49,6 +49,27 @@ struct Sayer {
     return {"node-declared-dead",
             with_reason(fmt::format("node '{}' was declared dead", e.node.str()), e.reason)};
   }
+  EventText operator()(const core::NodeDrained& e) const {
+    const std::string until = e.deadline ? ", until " + utc_text(*e.deadline) : "";
+    return {"node-drained", with_reason(fmt::format("node '{}' is being drained by {}{}",
+                                                    e.node.str(), e.actor, until),
+                                        e.why)};
+  }
+  EventText operator()(const core::NodeUndrained& e) const {
+    return {"node-undrained",
+            fmt::format("node '{}' takes new work again, says {}", e.node.str(), e.actor)};
+  }
+  EventText operator()(const core::NodeLabelled& e) const {
+    std::string labels;
+    for (const auto& [key, value] : e.labels)
+      labels += fmt::format("{}{}={}", labels.empty() ? "" : ", ", key, value);
+    return {"node-labelled", bounded(fmt::format("labels of node '{}' by {}: {}", e.node.str(),
+                                                 e.actor, labels.empty() ? "none" : labels))};
+  }
+  EventText operator()(const core::NodeRemoved& e) const {
+    return {"node-removed",
+            fmt::format("node '{}' was removed from the cluster by {}", e.node.str(), e.actor)};
+  }
   EventText operator()(const core::JobSubmitted& e) const {
     return {"job-submitted",
             fmt::format("job '{}' submitted: {}, engine {}", e.spec.name(),

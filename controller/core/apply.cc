@@ -51,15 +51,18 @@ class Folder {
   }
 
   // Changes this node's record only: a replay may lack registrations between the first and the
-  // last.
+  // last. What operators have said of the node stays.
   void operator()(const NodeRegistered& event) {
-    ledger_.nodes[event.node] = NodeRecord{.name = event.node,
-                                           .instance = event.instance,
-                                           .boot_id = event.boot_id,
-                                           .inventory = event.inventory,
-                                           .version = event.version,
-                                           .dead = false,
-                                           .registered_at = at_};
+    NodeRecord& node = ledger_.nodes[event.node];
+    node = NodeRecord{.name = event.node,
+                      .instance = event.instance,
+                      .boot_id = event.boot_id,
+                      .inventory = event.inventory,
+                      .version = event.version,
+                      .dead = false,
+                      .registered_at = at_,
+                      .drain = std::move(node.drain),
+                      .labels = std::move(node.labels)};
     indexes_.dead_nodes.erase(event.node);
   }
 
@@ -68,6 +71,26 @@ class Folder {
     if (node == ledger_.nodes.end()) return;
     node->second.dead = true;
     indexes_.dead_nodes.insert(event.node);
+  }
+
+  void operator()(const NodeDrained& event) {
+    if (const auto node = ledger_.nodes.find(event.node); node != ledger_.nodes.end())
+      node->second.drain = event;
+  }
+
+  void operator()(const NodeUndrained& event) {
+    if (const auto node = ledger_.nodes.find(event.node); node != ledger_.nodes.end())
+      node->second.drain.reset();
+  }
+
+  void operator()(const NodeLabelled& event) {
+    if (const auto node = ledger_.nodes.find(event.node); node != ledger_.nodes.end())
+      node->second.labels = event.labels;
+  }
+
+  void operator()(const NodeRemoved& event) {
+    ledger_.nodes.erase(event.node);
+    indexes_.dead_nodes.erase(event.node);
   }
 
   void operator()(const JobSubmitted& event) {
@@ -261,6 +284,7 @@ class Folder {
     attempt.fault_time = event.fault_time;
     attempt.detected_at = event.detected_at;
     attempt.cancelled = job.cancel_requested;
+    attempt.drained = event.drained;
     move(job, JobStep::Broke);
   }
 

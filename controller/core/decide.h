@@ -19,6 +19,11 @@ struct Deciding {
 Decision decide_one(const Deciding& in, const SubmitJob& input);
 Decision decide_one(const Deciding& in, const CancelJob& input);
 Decision decide_one(const Deciding& in, const DeclareNodeDead& input);
+// decide_node.cc
+Decision decide_one(const Deciding& in, const DrainNode& input);
+Decision decide_one(const Deciding& in, const UndrainNode& input);
+Decision decide_one(const Deciding& in, const LabelNode& input);
+Decision decide_one(const Deciding& in, const RemoveNode& input);
 // decide_agent.cc
 Decision decide_one(const Deciding& in, const RegisterNode& input);
 Decision decide_one(const Deciding& in, const ReportFact& input);

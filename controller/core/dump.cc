@@ -104,10 +104,10 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
       time_text(attempt.ended_at), time_text(attempt.caught_up_at));
   out += fmt::format(
       "    cause='{}' verdict={} charged={} best={} fence='{}' cancelled={} "
-      "counts={}/{}/{}/{}\n",
+      "drained={} counts={}/{}/{}/{}\n",
       attempt.broke_cause, verdict_text(attempt.verdict), attempt.charged, attempt.best_step,
-      attempt.fence, attempt.cancelled, attempt.parts_started, attempt.parts_swept,
-      attempt.ranks_well, attempt.ranks_exited);
+      attempt.fence, attempt.cancelled, attempt.drained.str(), attempt.parts_started,
+      attempt.parts_swept, attempt.ranks_well, attempt.ranks_exited);
   for (const auto& [what, note] : attempt.notes)
     out += fmt::format("    note {} node={} step={} '{}'\n", static_cast<int>(what),
                        note.node.str(), note.step.value_or(-1), note.text);
@@ -198,6 +198,11 @@ std::string dump(const Ledger& ledger) {
         fmt::format("node {} instance={} boot={} version={} dead={} registered={} inventory {}\n",
                     name.str(), node.instance.str(), node.boot_id.str(), node.version, node.dead,
                     time_text(node.registered_at), node.inventory.ShortDebugString());
+    if (node.drain)
+      out += fmt::format("  drain actor={} why='{}' since={} deadline={}\n", node.drain->actor,
+                         node.drain->why, time_text(node.drain->since),
+                         time_text(node.drain->deadline));
+    for (const auto& [key, value] : node.labels) out += fmt::format("  label {}={}\n", key, value);
   }
   for (const auto& [id, job] : ledger.jobs) out += dump(job);
   for (const auto& [id, stone] : ledger.tombstones) {

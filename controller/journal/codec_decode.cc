@@ -165,6 +165,29 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       const auto& from = record.node_declared_dead();
       return core::NodeDeclaredDead{.node = NodeName(from.node()), .reason = from.reason()};
     }
+    case pb::Record::kNodeDrained: {
+      const auto& from = record.node_drained();
+      core::NodeDrained to{.node = NodeName(from.node()),
+                           .actor = from.actor(),
+                           .why = from.why(),
+                           .since = from_ns(from.since_ns())};
+      if (from.has_deadline_ns()) to.deadline = from_ns(from.deadline_ns());
+      return to;
+    }
+    case pb::Record::kNodeUndrained: {
+      const auto& from = record.node_undrained();
+      return core::NodeUndrained{.node = NodeName(from.node()), .actor = from.actor()};
+    }
+    case pb::Record::kNodeLabelled: {
+      const auto& from = record.node_labelled();
+      return core::NodeLabelled{.node = NodeName(from.node()),
+                                .actor = from.actor(),
+                                .labels = {from.labels().begin(), from.labels().end()}};
+    }
+    case pb::Record::kNodeRemoved: {
+      const auto& from = record.node_removed();
+      return core::NodeRemoved{.node = NodeName(from.node()), .actor = from.actor()};
+    }
     case pb::Record::kJobSubmitted: {
       const auto& from = record.job_submitted();
       return core::JobSubmitted{.job = JobId(from.job()),

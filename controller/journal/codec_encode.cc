@@ -119,6 +119,30 @@ struct Writer {
     to.set_node(from.node.value);
     to.set_reason(from.reason);
   }
+  void operator()(const core::NodeDrained& from) const {
+    auto& to = *record.mutable_node_drained();
+    to.set_node(from.node.value);
+    to.set_actor(from.actor);
+    to.set_why(from.why);
+    to.set_since_ns(to_ns(from.since));
+    if (from.deadline) to.set_deadline_ns(to_ns(*from.deadline));
+  }
+  void operator()(const core::NodeUndrained& from) const {
+    auto& to = *record.mutable_node_undrained();
+    to.set_node(from.node.value);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::NodeLabelled& from) const {
+    auto& to = *record.mutable_node_labelled();
+    to.set_node(from.node.value);
+    to.set_actor(from.actor);
+    to.mutable_labels()->insert(from.labels.begin(), from.labels.end());
+  }
+  void operator()(const core::NodeRemoved& from) const {
+    auto& to = *record.mutable_node_removed();
+    to.set_node(from.node.value);
+    to.set_actor(from.actor);
+  }
   void operator()(const core::JobSubmitted& from) const {
     auto& to = *record.mutable_job_submitted();
     to.set_job(from.job.value);
@@ -182,6 +206,7 @@ struct Writer {
     to.set_cause(from.cause);
     to.set_fault_time_ns(to_ns(from.fault_time));
     to.set_detected_at_ns(to_ns(from.detected_at));
+    to.set_drained(from.drained.value);
   }
   void operator()(const core::AttemptEnded& from) const {
     auto& to = *record.mutable_attempt_ended();

@@ -289,12 +289,14 @@ class OneCluster(Case):
         self.check_output(
             self.cluster, "unknown node: show", self.cluster.muster("node", "show", "n9"), 10
         )
-        self.check_output(
-            self.cluster,
-            "unknown node: declare-dead",
-            self.cluster.muster("node", "declare-dead", "n9"),
-            10,
-        )
+        for verb in ("declare-dead", "drain", "undrain", "label", "rm"):
+            more = ["rack=r1"] if verb == "label" else []
+            self.check_output(
+                self.cluster,
+                f"unknown node: {verb}",
+                self.cluster.muster("node", verb, "n9", *more),
+                10,
+            )
 
     def test_rank_tables_that_are_not_there(self):
         spec = TRUE.format(name="tableless")

@@ -38,6 +38,11 @@ VERBS = [
     ("node", "show", "n"),
     ("node", "show", "n", "-o", "wide"),
     ("node", "declare-dead", "n"),
+    ("node", "drain", "n"),
+    ("node", "undrain", "n"),
+    ("node", "label", "n", "a=b"),
+    ("node", "rm", "n"),
+    ("cluster", "status"),
     ("cert", "issue", "--node", "n", "-o", "never.pem"),
     ("cancel", "j"),
     ("env", "j", "--rank", "1"),
@@ -56,6 +61,7 @@ DOCUMENTS = [
     ("ckpt", "ls", "j"),
     ("node", "ls"),
     ("node", "show", "n"),
+    ("cluster", "status"),
     ("env", "j", "--rank", "1"),
 ]
 

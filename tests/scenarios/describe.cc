@@ -37,6 +37,21 @@ class Describer {
   std::string operator()(const core::NodeDeclaredDead& event) const {
     return fmt::format("node {} declared dead: {}", event.node.str(), event.reason);
   }
+  std::string operator()(const core::NodeDrained& event) const {
+    return fmt::format("node {} drained by {}: {}{}", event.node.str(), event.actor, event.why,
+                       event.deadline ? ", with a deadline" : "");
+  }
+  std::string operator()(const core::NodeUndrained& event) const {
+    return fmt::format("node {} undrained by {}", event.node.str(), event.actor);
+  }
+  std::string operator()(const core::NodeLabelled& event) const {
+    std::string text = fmt::format("node {} labelled by {}:", event.node.str(), event.actor);
+    for (const auto& [key, value] : event.labels) text += fmt::format(" {}={}", key, value);
+    return text;
+  }
+  std::string operator()(const core::NodeRemoved& event) const {
+    return fmt::format("node {} removed by {}", event.node.str(), event.actor);
+  }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("{} submitted as {}", event.spec.name(), event.job.str());
   }

@@ -26,6 +26,19 @@ struct Text {
   std::string operator()(const core::NodeDeclaredDead& event) const {
     return fmt::format("node declared dead: {}", event.node.str());
   }
+  std::string operator()(const core::NodeDrained& event) const {
+    return fmt::format("node drained: {}{}", event.node.str(),
+                       event.deadline ? ", with a deadline" : "");
+  }
+  std::string operator()(const core::NodeUndrained& event) const {
+    return fmt::format("node undrained: {}", event.node.str());
+  }
+  std::string operator()(const core::NodeLabelled& event) const {
+    return fmt::format("node labelled: {}: {}", event.node.str(), event.labels.size());
+  }
+  std::string operator()(const core::NodeRemoved& event) const {
+    return fmt::format("node removed: {}", event.node.str());
+  }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("submitted: {} ({})", event.job.str(), event.spec.name());
   }

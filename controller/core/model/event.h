@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -96,6 +97,34 @@ struct NodeRegistered {
 struct NodeDeclaredDead {
   NodeName node;
   std::string reason;
+};
+
+// Facts of operators about a node (nodes/drain.h, nodes/removal.h). `actor` is who did it: "owner"
+// (the user who runs the controller), or the user of a certificate. Registrations of the node
+// change nothing of them.
+//
+// The journal keeps the last NodeDrained and NodeLabelled of each node, and neither after a
+// NodeUndrained or a NodeRemoved.
+struct NodeDrained {
+  NodeName node;
+  std::string actor = {};
+  std::string why = {};
+  WallTime since{};  // the first one's time: a later one may only change the rest
+  std::optional<WallTime> deadline = std::nullopt;
+};
+struct NodeUndrained {
+  NodeName node;
+  std::string actor;
+};
+struct NodeLabelled {
+  NodeName node;
+  std::string actor;
+  std::map<std::string, std::string> labels;  // all that operators have set
+};
+// After this event the ledger has nothing of the node, and the journal drops its rows.
+struct NodeRemoved {
+  NodeName node;
+  std::string actor;
 };
 
 struct JobSubmitted {
@@ -278,6 +307,7 @@ struct AttemptBroke {
   WallTime fault_time;  // by the controller's clock
   // When the first message about the fault arrived, by the controller's clock.
   WallTime detected_at;
+  NodeName drained = {};  // whose drain's deadline broke it; empty: something else did
 };
 // No rank of the attempt can advance any more: every node is swept, or another rule of the fence
 // holds. Verdict and charge are final here.
@@ -357,7 +387,8 @@ using EventBody =
                  NodeSwept, FirstStep, CheckpointCompleted, CheckpointQuarantined, AttemptBroke,
                  AttemptEnded, CaughtUp, AttemptCompleted, JobEnded, LogsCollected, JobArchived,
                  TombstoneDropped, AuxiliaryExited, PredecessorSucceeded, AttemptNoted,
-                 ScriptLaunched, NodeClockSkewed>;
+                 ScriptLaunched, NodeClockSkewed, NodeDrained, NodeUndrained, NodeLabelled,
+                 NodeRemoved>;
 
 struct Event {
   WallTime at{};  // time of the batch that accepted it

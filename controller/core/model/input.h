@@ -49,6 +49,26 @@ struct DeclareNodeDead {
   NodeName node;
   std::string reason;
 };
+struct DrainNode {
+  NodeName node;
+  std::string actor;
+  std::string why = {};                             // empty: none, or the one of before
+  std::optional<Duration> deadline = std::nullopt;  // from now; not set: none, or the one of before
+};
+struct UndrainNode {
+  NodeName node;
+  std::string actor;
+};
+struct LabelNode {
+  NodeName node;
+  std::string actor;
+  std::map<std::string, std::string> set = {};
+  std::vector<std::string> remove = {};
+};
+struct RemoveNode {
+  NodeName node;
+  std::string actor;
+};
 
 // --- from agents ---------------------------------------------------------------------------------
 struct RegisterNode {
@@ -90,6 +110,7 @@ struct ProposeBreak {
   JobId job;
   AttemptNo attempt;
   std::string cause;
+  NodeName drained = {};  // as in AttemptBroke
 };  // a node's part is lost, its grace is over, a cancel was requested ...
 struct ProposeEnd {
   JobId job;
@@ -126,10 +147,11 @@ struct ProposeDropTombstone {
   JobId job;
 };
 
-using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact,
-                           ReportLogsCollected, ProposePlacement, ProposeCheckpoint, ProposeBreak,
-                           ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeNote, ProposeSwept,
-                           ProposeSettle, ProposeArchive, ProposeDropTombstone>;
+using Input =
+    std::variant<SubmitJob, CancelJob, DeclareNodeDead, DrainNode, UndrainNode, LabelNode,
+                 RemoveNode, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement,
+                 ProposeCheckpoint, ProposeBreak, ProposeEnd, ProposeComplete, ProposeCaughtUp,
+                 ProposeNote, ProposeSwept, ProposeSettle, ProposeArchive, ProposeDropTombstone>;
 
 // --- what only changes Presence ------------------------------------------------------------------
 // The order at a Hello: RegisterNode is decided first. If it is not refused, Connected is observed

@@ -31,7 +31,12 @@ struct NodeRecord {
   std::string version;
   bool dead = false;
   WallTime registered_at{};
+  std::optional<NodeDrained> drain = {};           // not set: nobody drains it
+  std::map<std::string, std::string> labels = {};  // that operators have set
 };
+
+// The label that an operator has set, else the one that the agent reports. Nullptr: there is none.
+const std::string* label_of(const NodeRecord& node, const std::string& key);
 
 inline constexpr std::size_t kAuxiliariesMax = 16;  // of a part; no engine has more than two
 inline constexpr std::size_t kAuxiliaryNameMax = 64;
@@ -90,6 +95,7 @@ struct AttemptRecord {
   std::map<Note, AttemptNoted> notes;
   std::string fence;       // the rule that let the next attempt start
   bool cancelled = false;  // broken by a cancel, not by a fault
+  NodeName drained;        // as in AttemptBroke
   // apply() alone computes these, so that a fact of a gang with thousands of ranks needs no loop
   // over it.
   std::map<NodeName, std::size_t> part_index;

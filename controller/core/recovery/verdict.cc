@@ -312,6 +312,11 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
     const std::string why = job.cancel_reason.empty() ? "" : ": " + job.cancel_reason;
     return {.cls = FailureClass::Operator, .reason = "cancelled" + why, .signature = "cancelled"};
   }
+  if (!attempt.drained.empty())
+    return {.cls = FailureClass::Operator,
+            .node = attempt.drained,
+            .reason = attempt.broke_cause,
+            .signature = "drained"};
   if (const NodeStartFailed* failure = first_start_failure(attempt))
     return of_start_failure(job, attempt, *failure, limits);
   const std::optional<FirstEnds> own =

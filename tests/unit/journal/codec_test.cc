@@ -25,6 +25,10 @@ using testing::HasSubstr;
 FIELDS(ControllerStarted, a, b, c)
 FIELDS(JournalEndLost, a, b)
 FIELDS(NodeDeclaredDead, a, b)
+FIELDS(NodeDrained, a, b, c, d, e)
+FIELDS(NodeUndrained, a, b)
+FIELDS(NodeLabelled, a, b, c)
+FIELDS(NodeRemoved, a, b)
 FIELDS(CancelRequested, a, b)
 FIELDS(SavedBefore, a, b, c, d)
 FIELDS(AttemptPlaced, a, b, c, d, e, f, g)
@@ -40,7 +44,7 @@ FIELDS(NodeClockSkewed, a, b, c, d, e, f, g)
 FIELDS(ScriptLaunched, a, b, c, d, e, f, g, h, i, j)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
 FIELDS(CheckpointQuarantined, a, b, c, d)
-FIELDS(AttemptBroke, a, b, c, d, e)
+FIELDS(AttemptBroke, a, b, c, d, e, f)
 FIELDS(AttemptEnded, a, b, c, d, e, f, g)
 FIELDS(CaughtUp, a, b, c)
 FIELDS(AttemptNoted, a, b, c, d, e, f)
@@ -214,7 +218,11 @@ TEST(Codec, TypeNumbersAreForEver) {
       {26, "job_ended"},
       {27, "logs_collected"},
       {28, "job_archived"},
-      {29, "tombstone_dropped"}};
+      {29, "tombstone_dropped"},
+      {40, "node_drained"},
+      {41, "node_undrained"},
+      {42, "node_labelled"},
+      {43, "node_removed"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
   EXPECT_EQ(kind_name(9), "");
