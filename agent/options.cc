@@ -12,6 +12,7 @@
 #include "agent/probe/inventory.h"
 #include "common/base/duration.h"
 #include "common/base/names.h"
+#include "common/config/config_file.h"
 #include "common/rpc/endpoint_file.h"
 
 namespace muster::agent {
@@ -76,7 +77,9 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   CLI::App app{
       "muster-agent: starts, supervises and reports a node's training processes. Ends with "
       "SIGTERM; the processes stay and are adopted by the next start."};
+  app.name("muster-agent");
   app.set_version_flag("--version", "muster-agent " MUSTER_VERSION);
+  config::ConfigFile file(app);
   app.add_option("--controller", line.controller,
                  "the controller: unix:/path, host:port, or its endpoint file")
       ->envname("MUSTER_CONTROLLER")
@@ -87,12 +90,13 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
          "--node' makes them")
       ->envname("MUSTER_CREDENTIALS")
       ->type_name("FILE");
-  app.add_option("--name", name, "this node's name in the cluster")
-      ->envname("MUSTER_NODE_NAME")
-      ->capture_default_str();
-  app.add_option("--state-dir", state_dir, "this agent's own directory")
+  app.add_option("--name", name, "this node's name in the cluster (default: the host's name)")
+      ->envname("MUSTER_NODE_NAME");
+  app.add_option("--state-dir", state_dir,
+                 "this agent's own directory (default: of root, /var/lib/muster/agent; else "
+                 "~/.local/state/muster/agent)")
       ->envname("MUSTER_STATE_DIR")
-      ->capture_default_str();
+      ->type_name("DIR");
   CLI::Option* devices_option =
       app.add_option("--devices", devices,
                      "device slots of type cpu, and no probe for cards (default: the cards that "
@@ -117,9 +121,9 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
                  "key=value, may be repeated; MUSTER_LABELS: separated by commas")
       ->envname("MUSTER_LABELS")
       ->delimiter(',');
-  app.add_option("--worker", worker, "the muster-worker binary")
+  app.add_option("--worker", worker, "the muster-worker binary (default: next to muster-agent)")
       ->envname("MUSTER_WORKER")
-      ->capture_default_str();
+      ->type_name("FILE");
   app.add_option("--cgroup", line.cgroup,
                  "auto, none, or a writable cgroup v2 directory for the runs")
       ->envname("MUSTER_CGROUP")
@@ -151,28 +155,41 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   } catch (const CLI::CallForVersion&) {
     std::puts("muster-agent " MUSTER_VERSION);
     return std::optional<CommandLine>();
+  } catch (const config::CallForSample&) {
+    std::fputs(file.sample().c_str(), stdout);
+    return std::optional<CommandLine>();
   } catch (const CLI::ParseError& error) {
+    if (std::string text = file.explain(error); !text.empty())
+      return fail(ErrorCode::InvalidArgument, std::move(text));
     return fail(ErrorCode::InvalidArgument, std::string("reading the command line: ") +
                                                 error.what() +
                                                 "; muster-agent --help lists what there is");
   }
+  // Of a value that is checked here: where it is from.
+  const auto reading = [&file](const char* option) {
+    const std::string place = file.place_of(option);
+    return place.empty() ? std::string("reading the command line: ") : place;
+  };
   if (!is_node_name(name)) {
-    return fail(ErrorCode::InvalidArgument, "reading the command line: '" + name +
+    return fail(ErrorCode::InvalidArgument, reading("--name") + "'" + name +
                                                 "' is not a node name: letters, digits, '.', '_', "
                                                 "'-', at most 63, the first a letter or digit; "
                                                 "give one with --name");
   }
   if (!is_utf8(line.address))
-    return fail(ErrorCode::InvalidArgument, "reading the command line: --address '" +
+    return fail(ErrorCode::InvalidArgument, reading("--address") + "--address '" +
                                                 as_utf8(line.address) + "' is not UTF-8 text");
   for (const std::string& text : labels) {
     auto label = parse_label(text);
-    if (!label) return fail(std::move(label).error());
+    if (!label) {
+      label.error().message.insert(0, file.place_of("--label"));
+      return fail(std::move(label).error());
+    }
     line.labels[label->first] = label->second;
   }
   if (!is_file_name(line.controller)) {
     if (auto sound = rpc::check_address(line.controller); !sound)
-      return fail(std::move(sound).error().in("reading the command line: --controller"));
+      return fail(std::move(sound).error().in(reading("--controller") + "--controller"));
   }
   line.name = NodeName(name);
   line.state_dir = state_dir;
@@ -182,14 +199,18 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   line.devices_from = devices_from;
   auto interval = parse_duration(probe_interval);
   if (!interval)
-    return fail(std::move(interval.error()).in("reading the command line: --probe-interval"));
+    return fail(std::move(interval.error()).in(reading("--probe-interval") + "--probe-interval"));
   if (*interval > kProbeIntervalMost)
-    return fail(ErrorCode::InvalidArgument,
-                "reading the command line: --probe-interval '" + probe_interval + "': at most 24h");
+    return fail(ErrorCode::InvalidArgument, reading("--probe-interval") + "--probe-interval '" +
+                                                probe_interval + "': at most 24h");
   line.probe_interval = *interval;
   auto failpoint = read_failpoint();
   if (!failpoint) return fail(std::move(failpoint).error());
   line.kill_after = *failpoint;
+  if (file.check_only()) {
+    std::fputs(file.nothing_wrong().c_str(), stdout);
+    return std::optional<CommandLine>();
+  }
   return std::optional(std::move(line));
 }
 

@@ -1,8 +1,8 @@
-// CommandLine holds the agent's command line and its MUSTER_* variables. Plain values. main()
-// creates one at the start.
+// CommandLine holds the agent's command line, its MUSTER_* variables and the file of --config
+// (common/config). Plain values. main() creates one at the start.
 //
-// Only the function that endpoint_source() returns reads files: the endpoint file and the
-// credentials.
+// Of other files only the function that endpoint_source() returns reads some: the endpoint file and
+// the credentials.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct CommandLine {
   std::optional<StartStep> kill_after;
 };
 
-// An empty result: help or version was requested and printed. Errors are InvalidArgument.
+// An empty result: help, version, or a check was requested and printed. Errors are InvalidArgument.
 Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv);
 
 // Returns a function that finds the controller. The function reads the endpoint file again at each

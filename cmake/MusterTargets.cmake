@@ -30,6 +30,9 @@ else()
   target_compile_options(muster_warnings INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 endif()
 add_compile_options($<$<CONFIG:Release>:-fno-plt>)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  add_compile_options(-fsigned-char)  # as on amd64, where the tests run: one meaning of `char` for every comparison and every shift
+endif()
 
 # Libraries of Debian's: shared, or (release) their .a files by path, so that everything can be static.
 # muster_archives(OUT NAME...): the .a paths, in the order given.
@@ -57,7 +60,7 @@ endfunction()
 # Everything gRPC. -lsystemd is not needed by what is used and has no .a; the packaged archives need each other: one group.
 add_library(muster_grpc INTERFACE)
 if(MUSTER_STATIC)
-  execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --libs --static grpc++ protobuf OUTPUT_VARIABLE grpc_libs OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --libs-only-l --static grpc++ protobuf OUTPUT_VARIABLE grpc_libs OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "-l[^ ]+" grpc_libs "${grpc_libs}")
   list(TRANSFORM grpc_libs REPLACE "^-l" "")
   list(REMOVE_ITEM grpc_libs systemd pthread dl m rt atomic)

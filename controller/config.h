@@ -1,5 +1,6 @@
-// Parses the controller's command line: flags, each with a MUSTER_CONTROLLER_* variable, checked as
-// a whole. main() calls it once on the main thread. It reads only arguments and environment.
+// Parses the controller's command line: flags, each with a MUSTER_CONTROLLER_* variable and a key
+// in the file of --config, checked as a whole. main() calls it once on the main thread. It reads
+// arguments, environment and that file (common/config).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ std::string_view version();
 
 struct CommandLine {
   Config config;
-  int exit_code = -1;  // >= 0: exit now (help, version, a mistake), after printing `text`
+  int exit_code = -1;  // >= 0: exit now (help, version, a check, a mistake), after printing `text`
   std::string text;
 };
 CommandLine parse_command_line(int argc, const char* const* argv);

@@ -16,7 +16,7 @@ import sys
 import threading
 import unittest
 
-from cluster import DEADLINE, ROOT, Cluster, Done, wait_until
+from cluster import DEADLINE, ROOT, Cluster, Done, binary, wait_until
 from golden import Golden, GoldenCase, replaced
 from protos import compile_protos
 
@@ -1024,6 +1024,55 @@ class TakenSocket(Case):
             self.assertEqual(code, 70, text)
             self.assertIn("another controller serves this socket", last_log_line(text))
             cluster.muster("--controller", "unix:" + cluster.path("s"), "ps", code=0)
+
+
+class OptionsFromAFile(Case):
+    """--config FILE of the two daemons: what --check-config prints about it."""
+
+    def setUp(self):
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.close)
+
+    def check(self, title, program, text, code, *more):
+        path = self.cluster.write("options.yaml", text) if text is not None else "none.yaml"
+        words = [binary(program), "--config", path, "--check-config", *more]
+        ran = subprocess.run(
+            words, env={**self.cluster.env, "MUSTER_CONTROLLER": ""}, cwd=self.cluster.dir, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=DEADLINE, check=False,
+        )  # fmt: skip
+        done = Done([program, *words[1:]], ran.returncode, ran.stdout, ran.stderr)
+        self.check_output(self.cluster, f"options from a file: {title}", done, code)
+
+    def test_of_a_controller(self):
+        for title, text, code, more in (
+            ("nothing wrong", "state-dir: /var/lib/m\nlisten: ['0.0.0.0:7070']\n", 0, []),
+            ("unknown, command line's own, wrong kinds",
+             "listne: x\naccept-loss: true\nport-range: [1, 2]\nlog-level:\n", 64, []),
+            ("no YAML", "state-dir: [/var\n", 64, []),
+            ("no options", "- state-dir\n", 64, []),
+            ("a file that is not there", None, 64, []),
+            ("a time that is none", "state-dir: /s\narchive-after: soon\n", 64, []),
+            ("the command line wins", "state-dir: /s\narchive-after: soon\n", 0, ["--archive-after", "1h"]),
+            ("too short a time", "state-dir: /s\narchive-keep: 1d\n", 64, []),
+            ("ports that are none", "state-dir: /s\nport-range: 80-90\n", 64, []),
+            ("an address without a port", "state-dir: /s\nlisten: [unix:/s, head]\n", 64, []),
+            ("no state directory", "log-level: debug\n", 64, []),
+        ):  # fmt: skip
+            with self.subTest(title):
+                self.check("controller: " + title, "muster-controller", text, code, *more)
+
+    def test_of_an_agent(self):
+        for title, text, code, more in (
+            ("nothing wrong", "controller: 10.0.0.1:7070\nlabel: [rack=1, row=2]\n", 0, []),
+            ("no controller", "name: n0\n", 64, []),
+            ("slots that are no number", "controller: unix:/s\ndevices: many\n", 64, []),
+            ("the same on the command line", "controller: unix:/s\n", 64, ["--devices", "many"]),
+            ("a name that is none", "controller: unix:/s\nname: ../n0\n", 64, []),
+            ("a label that is none", "controller: unix:/s\nlabel: [rack]\n", 64, []),
+            ("two that exclude each other", "controller: unix:/s\ndevices: 1\ndevices-from: /d\n", 64, []),
+        ):  # fmt: skip
+            with self.subTest(title):
+                self.check("agent: " + title, "muster-agent", text, code, *more)
 
 
 if __name__ == "__main__":

@@ -267,6 +267,9 @@ class Verbs(unittest.TestCase):
             "local up",
             "local down",
             "local status",
+            "completion",
+            "completion bash",
+            "completion zsh",
             "version",
         ):
             text = self.muster(*verb.split(), "--help").out
