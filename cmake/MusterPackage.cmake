@@ -34,9 +34,9 @@ set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE ${arch})
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 # The programs are static and need no package. What a job needs (python3, podman, git) is the job's own.
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "launches large-model training on the nodes of a cluster and keeps it alive
- A controller, an agent for each node, and a client. After any failure a job
- goes on from its last whole checkpoint. No daemon is started by the
- installation: /usr/share/doc/muster/install.md says how.")
+A controller, an agent for each node, and a client. After any failure a job
+goes on from its last whole checkpoint. No daemon is started by the
+installation: /usr/share/doc/muster/install.md says how.")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${package}/postinst ${package}/prerm ${package}/postrm ${package}/conffiles)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION TRUE)
 include(CPack)

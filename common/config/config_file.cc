@@ -209,8 +209,8 @@ std::string ConfigFile::sample() const {
   std::string text =
       as_comment(fmt::format(
           "Options of {0}, for '{0} --config FILE'. Each key is the name of an option without its "
-          "dashes. The command line and the MUSTER_ variables win over this file. Every key here "
-          "is commented out, and shows its default, or in capitals what its value is.",
+          "dashes. The command line and the MUSTER_ variables win over this file. A key that is "
+          "commented out shows its default, or in capitals what its value is.",
           app_.get_name())) +
       as_comment(fmt::format("After a change:  {} --config FILE --check-config", app_.get_name()));
   for (const CLI::Option* option : keys_of(app_)) {
