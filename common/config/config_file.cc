@@ -36,6 +36,13 @@ bool is_set_by_variable(const CLI::Option& option) {
   return value != nullptr && *value != '\0';
 }
 
+// Without what a check of the value adds: "UINT" of "UINT:UINT in [0 - 9]", but all of "HOST:PORT".
+std::string type_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const bool has_check = type.find_first_of("{[ ") != std::string::npos;
+  return has_check ? type.substr(0, type.find_first_of(": ")) : type;
+}
+
 // Returns the value's words, or the problem.
 std::vector<std::string> words_of(const CLI::Option& option, const spec::Node& value,
                                   std::string& problem) {
@@ -215,9 +222,7 @@ std::string ConfigFile::sample() const {
       as_comment(fmt::format("After a change:  {} --config FILE --check-config", app_.get_name()));
   for (const CLI::Option* option : keys_of(app_)) {
     const std::string value =
-        option->get_default_str().empty()
-            ? option->get_type_name().substr(0, option->get_type_name().find_first_of(": "))
-            : option->get_default_str();
+        option->get_default_str().empty() ? type_of(*option) : option->get_default_str();
     text += "\n" + as_comment(option->get_description());
     text += fmt::format("#{}: {}\n", key_of(*option),
                         takes_list(*option) ? fmt::format("[{}]", value) : value);

@@ -22,6 +22,8 @@ class Options : public testing::Test {
     app_.add_option("--level", level_, "how much")->envname("MUSTER_TEST_LEVEL");
     app_.add_option("--count", count_, "how many")->capture_default_str();
     app_.add_option("--address", addresses_, "where; may be repeated")->type_name("ADDRESS");
+    app_.add_option("--port", port_, "where")->type_name("HOST:PORT");
+    app_.add_option("--slots", slots_, "how many")->check(CLI::Range(0, 9));
     app_.add_flag("--once", once_, "for one start")->configurable(false);
   }
   ~Options() override {
@@ -50,7 +52,9 @@ class Options : public testing::Test {
   std::string path_;
   std::string level_ = "info";
   int count_ = 1;
+  int slots_ = 0;
   bool once_ = false;
+  std::string port_;
   std::vector<std::string> addresses_;
   CLI::App app_{"a daemon", "d"};
   ConfigFile file_{app_};
@@ -123,6 +127,8 @@ TEST_F(Options, TheSampleHasEveryKeyAndIsAnEmptyFile) {
   EXPECT_NE(sample.find("\n# how much\n#level: TEXT\n"), std::string::npos) << sample;
   EXPECT_NE(sample.find("\n#count: 1\n"), std::string::npos) << sample;
   EXPECT_NE(sample.find("\n#address: [ADDRESS]\n"), std::string::npos) << sample;
+  EXPECT_NE(sample.find("\n#port: HOST:PORT\n"), std::string::npos) << sample;
+  EXPECT_NE(sample.find("\n#slots: INT\n"), std::string::npos) << sample;
   EXPECT_EQ(sample.find("#once"), std::string::npos) << sample;
   EXPECT_EQ(sample.find("#config"), std::string::npos) << sample;
   write(sample);
