@@ -87,6 +87,8 @@ muster_static_lib(muster_sqlite sqlite3)
 muster_static_lib(muster_zlib z)
 muster_static_lib(muster_crypto crypto)
 muster_static_lib(muster_re2 re2)
+# Debian builds libssh2 with OpenSSL's libcrypto.
+muster_static_lib(muster_libssh2 ssh2 crypto z)
 
 # Ten files of a target are compiled as one: most of a file's time goes to the headers that it shares with its neighbours. Those named have something of a
 # neighbour's name and are compiled alone. Preset dev compiles every file alone: quicker after a change, and it shows a missing include.
