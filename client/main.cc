@@ -60,10 +60,10 @@ int run_verb(int argc, char** argv) {
   app.add_option("--credentials", context.credentials,
                  "for host:port: your key and certificate, as 'muster cert issue' makes them")
       ->type_name("FILE");
-  for (const auto add :
-       {add_run,  add_import,    add_plan,   add_validate, add_explain, add_ps,     add_show,
-        add_why,  add_logs,      add_events, add_watch,    add_wait,    add_cancel, add_resume,
-        add_ckpt, add_ranktable, add_env,    add_node,     add_cert,    add_local,  add_version}) {
+  for (const auto add : {add_run,    add_import, add_plan,   add_validate,  add_explain, add_ps,
+                         add_show,   add_why,    add_logs,   add_events,    add_watch,   add_wait,
+                         add_cancel, add_resume, add_ckpt,   add_ranktable, add_env,     add_node,
+                         add_cert,   add_local,  add_deploy, add_version}) {
     add(app, context, exit);
   }
   app.footer(kFirstSteps);  // after the verbs, which would inherit it

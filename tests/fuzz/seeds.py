@@ -248,6 +248,13 @@ def agents():
             two + hello("n0", cpu, 'present { job_id: "j1" attempt: 1 } present { job_id: "j9" attempt: 3 }') + "== later 2000\n"]  # fmt: skip
 
 
+def hosts():
+    for text in files("docs/operations/deploy.md"):
+        for block in re.findall(rb"(?ms)^```yaml\n(.*?)^```", text):
+            yield block
+    yield b"cluster: c\ncontroller: {host: head, listen: '[::]:7070', address: 10.0.0.1, log_quota: 20GB}\ndefaults: {user: u, port: 22, sudo: true}\nagents:\n  n[01-03]: {host: 'h[1-3]', labels: {rack: r}}\n"
+
+
 def diff():
     body = b"@@ -1,3 +1,4 @@ def f():\n a\n-b\n+B\n+C\n c\n@@ -20 +21 @@\n-x\n\\ No newline at end of file\n+y\n"
     git = b"diff --git a/t/x.py b/t/x.py\nindex 1..2 100644\n--- a/t/x.py\n+++ b/t/x.py\n" + body
@@ -279,6 +286,10 @@ WORDS = {
         "== n0" "== n1" "== later " "hello { " "facts { " "heartbeat { " "devices { " "physical_id: " "job_id: " "attempt: " "started { " "exited { " "swept { "
         "start_failed { " "start_step: " "first_step { " "auxiliary_exited { " "rank: " "seconds: " "readings { " "ranks { " "samples { " "shards { " "occupants { "
         "present { " "incarnation: " "uptime { " "4294967295" "18446744073709551615" "-9223372036854775808"
+    """,
+    "hosts": r"""
+        "cluster: " "controller: " "defaults: " "agents: " "host: " "port: " "user: " "identity: " "jump: " "known_hosts: " "host_keys: " "sudo: true" "prefix: /"
+        "listen: " "address: " "labels: {" "training_address: " "container_args: [" "state_dir: /" "[01-16]" "[1,3-5]" "[::]:7070"
     """,
     "diff": r"""
         "diff --git a/" " b/" "--- a/" "+++ b/" "/dev/null" "@@ -1,3 +1,4 @@" "@@ -0,0 +1 @@" "new file mode 100644" "deleted file mode " "old mode " "new mode "
@@ -332,6 +343,7 @@ def write(target, folder):
         "checkpoint": checkpoint,
         "diff": diff,
         "frames": frames,
+        "hosts": hosts,
         "log": log,
         "patch": patch,
         "probe": probe,

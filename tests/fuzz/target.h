@@ -38,6 +38,7 @@ void agents(std::string_view input);
 void checkpoint(std::string_view input);
 void diff(std::string_view input);
 void frames(std::string_view input);
+void hosts(std::string_view input);
 void log(std::string_view input);
 void patch(std::string_view input);
 void probe(std::string_view input);

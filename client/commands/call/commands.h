@@ -30,6 +30,7 @@ void add_env(CLI::App& app, Context& context, int& exit);
 void add_node(CLI::App& app, Context& context, int& exit);
 void add_cert(CLI::App& app, Context& context, int& exit);
 void add_ranktable(CLI::App& app, Context& context, int& exit);
+void add_deploy(CLI::App& app, Context& context, int& exit);
 void add_local(CLI::App& app, Context& context, int& exit);
 void add_version(CLI::App& app, Context& context, int& exit);
 
