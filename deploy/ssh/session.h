@@ -42,7 +42,7 @@ struct Target {
 inline constexpr Duration kConnectTimeMost = std::chrono::seconds(20);
 
 struct Options {
-  // for all of connect(), without the time that a person takes for an answer
+  // for each transport that connect() tries, without the time that a person takes for an answer
   Duration connect_timeout = kConnectTimeMost;
   // OpenSSH's program: absolute, or searched on PATH. Empty: it is never used, not even for
   // ssh_config.
@@ -57,6 +57,8 @@ std::string_view to_string(TransportKind kind);  // "libssh2", "openssh"
 struct Transport {
   TransportKind kind = TransportKind::Libssh2;
   std::string why;  // for people: why this one was chosen
+  // for people: keys that were recorded, lines of known_hosts that were skipped
+  std::vector<std::string> notes;
 };
 
 // What a command reads as its standard input.
@@ -65,7 +67,7 @@ class Source {
   static Source none() { return {}; }
   // The bytes must outlive the run.
   static Source memory(std::string_view bytes);
-  // From the descriptor's position to the end of the file; the descriptor stays the caller's.
+  // A regular file, from the descriptor's position to its end; the descriptor stays the caller's.
   static Source file(int fd);
 
   // The next bytes, at most `most`; empty at the end. They are valid until the next call.
@@ -81,9 +83,12 @@ inline constexpr std::size_t kOutputBytesMost = std::size_t{1} << 20U;
 // The last line of an output that was cut. The rest of it was read and dropped.
 inline constexpr std::string_view kOutputCut = "\n[muster: output cut here, after 1 MiB]\n";
 
+inline constexpr std::size_t kCommandBytesMost = std::size_t{30} << 10U;
+
 struct Command {
-  // The remote user's login shell runs it. Words that are not fixed are quoted with shell_word()
-  // (common/text/shell_word.h).
+  // The remote user's login shell runs it. At most kCommandBytesMost; a larger script is an input
+  // of `sh`. Others may see it in the lists of processes, so a secret is an input, too. Words that
+  // are not fixed are quoted with shell_word() (common/text/shell_word.h).
   std::string text;
 };
 
