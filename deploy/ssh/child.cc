@@ -18,7 +18,7 @@
 namespace muster::ssh {
 namespace {
 
-constexpr std::size_t kPartBytes = std::size_t{64} << 10U;
+constexpr std::size_t kChildPartBytes = std::size_t{64} << 10U;
 
 struct Ends {
   io::UniqueFd ours, childs;
@@ -34,7 +34,7 @@ Result<Ends> stream() {
 
 // Reads what is there. Closes the descriptor at the end of the stream.
 void drain(io::UniqueFd& fd, std::string& output, bool& cut, std::size_t most) {
-  std::array<char, kPartBytes> part{};
+  std::array<char, kChildPartBytes> part{};
   while (fd) {
     const ssize_t count = ::read(fd.get(), part.data(), part.size());
     if (count < 0 && errno == EINTR) continue;
@@ -48,7 +48,7 @@ void drain(io::UniqueFd& fd, std::string& output, bool& cut, std::size_t most) {
 Result<void> feed(io::UniqueFd& fd, Source& input, std::string_view& next) {
   while (fd) {
     if (next.empty()) {
-      auto more = input.next(kPartBytes);
+      auto more = input.next(kChildPartBytes);
       if (!more) return fail(std::move(more).error());
       next = *more;
       if (next.empty()) {

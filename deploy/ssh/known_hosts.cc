@@ -11,6 +11,7 @@
 namespace muster::ssh {
 namespace {
 
+constexpr std::size_t kRecordedNameMost = 255;
 constexpr std::string_view kBlanks = " \t\r";
 
 std::string_view take_word(std::string_view& line) {
@@ -129,7 +130,8 @@ Result<std::string> known_hosts_line(std::string_view name, std::uint16_t port,
     return static_cast<unsigned char>(c) > ' ' && c != 0x7f &&
            std::string_view(",*?!|#@").find(c) == std::string_view::npos;
   };
-  if (name.empty() || !is_utf8(name) || has_controls(name) || !std::ranges::all_of(name, fits))
+  if (name.empty() || name.size() > kRecordedNameMost || !is_utf8(name) || has_controls(name) ||
+      !std::ranges::all_of(name, fits))
     return fail(ErrorCode::InvalidArgument, "recording the key of host '" + without_controls(name) +
                                                 "': the name cannot stand in known_hosts");
   std::string entry = host_entry(name, port);

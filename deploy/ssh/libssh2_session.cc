@@ -9,7 +9,7 @@
 namespace muster::ssh {
 namespace {
 
-constexpr std::size_t kPartBytes = std::size_t{32} << 10U;
+constexpr std::size_t kChannelPartBytes = std::size_t{32} << 10U;
 
 struct ChannelFree {
   void operator()(LIBSSH2_CHANNEL* channel) const { libssh2_channel_free(channel); }
@@ -49,7 +49,7 @@ class Exchange {
 
   Result<void> receive(int stream) {
     for (;;) {
-      std::array<char, kPartBytes> part{};
+      std::array<char, kChannelPartBytes> part{};
       const auto count = libssh2_channel_read_ex(channel_, stream, part.data(), part.size());
       if (count == LIBSSH2_ERROR_EAGAIN || count == 0) return {};
       if (count < 0) return fail(wire_.failure(static_cast<int>(count)));
@@ -66,7 +66,7 @@ class Exchange {
   Result<void> send() {
     while (!sent_all_ && wire_.waiting() < kWaitingDataMost) {
       if (next_.empty()) {
-        auto more = input_.next(kPartBytes);
+        auto more = input_.next(kChannelPartBytes);
         if (!more) return fail(std::move(more).error());
         next_ = *more;
         if (next_.empty()) {

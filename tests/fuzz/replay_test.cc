@@ -29,10 +29,9 @@ namespace {
 
 const std::filesystem::path kCorpus = test::checkout("tests/fuzz/corpus");
 const std::map<std::string, void (*)(std::string_view)> kTargets = {
-    {"agents", agents}, {"checkpoint", checkpoint}, {"diff", diff},
-    {"frames", frames}, {"hosts", hosts},           {"log", log},
-    {"patch", patch},   {"probe", probe},           {"ranktable", ranktable},
-    {"spec", spec}};
+    {"agents", agents}, {"checkpoint", checkpoint},   {"diff", diff}, {"frames", frames},
+    {"hosts", hosts},   {"known_hosts", known_hosts}, {"log", log},   {"patch", patch},
+    {"probe", probe},   {"ranktable", ranktable},     {"spec", spec}};
 
 std::vector<std::filesystem::path> kept() {
   std::vector<std::filesystem::path> files;

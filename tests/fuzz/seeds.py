@@ -1,7 +1,9 @@
 """What the fuzzers start from: inputs made of the tests' own fixtures and golden files at run time, and the words of each format (libFuzzer's dictionaries)."""
 
+import base64
 import glob
 import hashlib
+import hmac
 import io
 import os
 import re
@@ -255,6 +257,30 @@ def hosts():
     yield b"cluster: c\ncontroller: {host: head, listen: '[::]:7070', address: 10.0.0.1, log_quota: 20GB}\ndefaults: {user: u, port: 22, sudo: true}\nagents:\n  n[01-03]: {host: 'h[1-3]', labels: {rack: r}}\n"
 
 
+def known_hosts():
+    def blob(kind, text):
+        return b"".join(struct.pack(">I", len(part)) + part for part in (kind, text))
+
+    def line(names, kind=b"ssh-ed25519", text=b"key"):
+        return names + b" " + kind + b" " + base64.b64encode(blob(kind, text)) + b"\n"
+
+    salt = base64.b64encode(b"s" * 20)
+    hashed = b"|1|" + salt + b"|" + base64.b64encode(hmac.new(b"s" * 20, b"n1", "sha1").digest())
+    private = b"openssh-key-v1\0" + b"".join(
+        struct.pack(">I", len(part)) + part for part in (b"none", b"none", b"")
+    )
+    private += struct.pack(">II", 1, len(blob(b"ssh-ed25519", b"key"))) + blob(b"ssh-ed25519", b"key")
+    return [
+        b"n1\n# a comment\n" + line(b"n1,10.0.0.1") + line(b"[n1]:2222", text=b"other"),
+        b"n1\n" + line(hashed) + b"@revoked " + line(b"*"),
+        b"n1.lab\n" + line(b"*.lab,!bad.*,gpu-??", b"ecdsa-sha2-nistp256"),
+        b"n1\n@cert-authority " + line(b"*") + b"n1 ssh-rsa AAAA\n" + line(b"n1", text=b"two"),
+        struct.pack(">II", 1, 22) + blob(b"ssh-ed25519", b"key") + b"\0\0\0\1c",
+        b"-----BEGIN OPENSSH PRIVATE KEY-----\n" + base64.b64encode(private) + b"\n-----END OPENSSH PRIVATE KEY-----\n",
+        line(b"ssh-ed25519")[12:],
+    ]
+
+
 def diff():
     body = b"@@ -1,3 +1,4 @@ def f():\n a\n-b\n+B\n+C\n c\n@@ -20 +21 @@\n-x\n\\ No newline at end of file\n+y\n"
     git = b"diff --git a/t/x.py b/t/x.py\nindex 1..2 100644\n--- a/t/x.py\n+++ b/t/x.py\n" + body
@@ -290,6 +316,10 @@ WORDS = {
     "hosts": r"""
         "cluster: " "controller: " "defaults: " "agents: " "host: " "port: " "user: " "identity: " "jump: " "known_hosts: " "host_keys: " "sudo: true" "prefix: /"
         "listen: " "address: " "labels: {" "training_address: " "container_args: [" "state_dir: /" "[01-16]" "[1,3-5]" "[::]:7070"
+    """,
+    "known_hosts": r"""
+        "ssh-ed25519 " "ssh-rsa " "ecdsa-sha2-nistp256 " "AAAAC3NzaC1lZDI1NTE5AAAA" "@revoked " "@cert-authority " "|1|" "[n1]:2222" "*." ",!" "==" "#"
+        "-----BEGIN OPENSSH PRIVATE KEY-----" "-----END"
     """,
     "diff": r"""
         "diff --git a/" " b/" "--- a/" "+++ b/" "/dev/null" "@@ -1,3 +1,4 @@" "@@ -0,0 +1 @@" "new file mode 100644" "deleted file mode " "old mode " "new mode "
@@ -344,6 +374,7 @@ def write(target, folder):
         "diff": diff,
         "frames": frames,
         "hosts": hosts,
+        "known_hosts": known_hosts,
         "log": log,
         "patch": patch,
         "probe": probe,

@@ -1,5 +1,6 @@
 // known_hosts files: the first line is a host's name, the rest is the file. Also what ssh-agent and
 // key files have.
+#include <algorithm>
 #include <string>
 
 #include "common/base/controls.h"
