@@ -30,7 +30,8 @@ bool is_number(std::string_view value, unsigned long least, unsigned long most) 
 
 bool is_address(std::string_view value) {
   const HostPort parts = split_address(value);
-  return made_of(parts.host, ".:-_%") &&
+  // "h:99999" is not a host with a colon in its name, but a wrong port.
+  return made_of(parts.host, ".:-_%") && std::ranges::count(parts.host, ':') != 1 &&
          (parts.port != 0 || value == parts.host || value == "[" + parts.host + "]");
 }
 

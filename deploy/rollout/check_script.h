@@ -56,7 +56,7 @@ struct HostCheck {
   bool port_taken = false;        // controller: something listens at its port
   bool credentials_there = false;
   bool credentials_valid = false;
-  std::string credentials_of;  // "node gpu-1"
+  std::string credentials_of;  // "node 'gpu-1'", as pki::text_of() writes it
   std::string credentials_cluster;
   WayState way = WayState::Unknown;
 };

@@ -192,7 +192,7 @@ Steps steps_for(const Wanted& wanted, const HostCheck& check, const ProgramSet& 
   steps.set_current = check.current != version;
   steps.write_config = check.config_sha != sha256_hex(config_text(wanted, check.places));
   steps.issue = wanted.role == Role::Agent &&
-                !(check.credentials_valid && check.credentials_of == "node " + wanted.name);
+                !(check.credentials_valid && check.credentials_of == "node '" + wanted.name + "'");
   const auto program = programs.find(std::string(program_of(wanted.role)));
   steps.start = !check.running || program == programs.end() ||
                 check.running_exe_sha != program->second.sha256 ||

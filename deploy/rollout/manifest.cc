@@ -93,7 +93,8 @@ Result<Manifest> parse_manifest(std::string_view text) {
                  .at = root.value("at", "")};
     if (!root.contains("controller") || !read_deployed(root["controller"], out.controller))
       return broken("its controller makes no sense");
-    for (const auto& [name, item] : root.value("agents", json::object()).items()) {
+    const json agents = root.value("agents", json::object());
+    for (const auto& [name, item] : agents.items()) {
       if (!is_node_name(name) || !read_deployed(item, out.agents[name]))
         return broken("one of its agents makes no sense");
     }

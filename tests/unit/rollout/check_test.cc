@@ -151,7 +151,7 @@ TEST(Steps, EverythingOnAnEmptyHostAndNothingOnAFinishedOne) {
   check.current = "0.1.0";
   check.config_sha = sha256_hex(config_text(wanted(), check.places));
   check.credentials_there = check.credentials_valid = true;
-  check.credentials_of = "node n1";
+  check.credentials_of = "node 'n1'";
   check.running = true;
   check.running_exe_sha = kPrograms.at("muster-agent").sha256;
   std::string words;
@@ -164,7 +164,7 @@ TEST(Steps, EverythingOnAnEmptyHostAndNothingOnAFinishedOne) {
   check.running_exe_sha = sha256_hex("old");
   steps = steps_for(wanted(), check, kPrograms, "0.1.0");
   EXPECT_EQ(text_of(steps, check), "start it again");
-  check.credentials_of = "node other";
+  check.credentials_of = "node 'other'";
   EXPECT_EQ(text_of(steps_for(wanted(), check, kPrograms, "0.1.0"), check),
             "issue new credentials; start it again");
 }
