@@ -37,7 +37,7 @@ constexpr auto kKeys = std::to_array<HostKey>({
     {"training_interface", kAgent, Refused, "",
      "give the node's address in the training network: training_address; a job may name an "
      "interface (network.interface)"},
-    {"outputs", kAgent, Refused, "", "a job names its own directory: output"},
+    {"outputs", kAgent, Refused, "", "a job names its own directory: outputs.dir"},
 
     {"state_dir", kController, Path, "", ""},
     {"listen", kController, Address, "", ""},
@@ -48,7 +48,7 @@ constexpr auto kKeys = std::to_array<HostKey>({
     {"archive_keep", kController, Text, "--archive-keep", ""},
     {"heartbeat_interval", kController, Text, "--heartbeat-interval", ""},
     {"port_range", kController, Text, "--port-range", ""},
-    {"outputs", kController, Refused, "", "a job names its own directory: output"},
+    {"outputs", kController, Refused, "", "a job names its own directory: outputs.dir"},
 });
 
 }  // namespace

@@ -138,7 +138,7 @@ class WholeLife(DeployTest):
 
     def submit(self, name, command, wait=True):
         text = (f"name: {name}\nengine: command\nlaunch: {{run: {json.dumps(command)}}}\nresources: {{nodes: 2, devices: 1, type: cpu}}\n"
-                "output: /tmp/out\nrecovery: {max_restarts: 0}\n")  # fmt: skip
+                "outputs: {dir: /tmp/out}\nrecovery: {max_restarts: 0}\n")  # fmt: skip
         host = self.fleet.hosts[0]
         host.sh(f"cat > /tmp/{name}.yaml <<'END'\n{text}END")
         return self.fleet.muster("run", f"/tmp/{name}.yaml", *(["-q", "--timeout", "60s"] if wait else ["-d"]))
