@@ -55,6 +55,7 @@ struct AgentOptions {
   // kept on disk.
   Duration first_probe_bound = std::chrono::seconds(21);
   std::string version;
+  std::string cgroup_trouble;  // why runs get no control groups; empty: they get them
   // unique per process, also among processes with a copy of the state directory
   std::string incarnation;
   WatchOptions watch;
@@ -154,6 +155,7 @@ class Agent {
   std::optional<BootTime> disk_probed_at_ MUSTER_GUARDED_BY(loop_);
   // errno of the last write test on the state directory's disk; 0: the disk takes writes
   int disk_error_ MUSTER_GUARDED_BY(loop_) = 0;
+  std::optional<v1::HostReading> host_reading_ MUSTER_GUARDED_BY(loop_);  // none: no check yet
 
   std::unique_ptr<Watch> watch_;  // outlives the Host, which calls it
   std::unique_ptr<Host> host_;

@@ -7,6 +7,7 @@
 #include "agent/core/clock_skew.h"
 #include "agent/link/sendable.h"
 #include "agent/loop.h"
+#include "agent/probe/host_check.h"
 #include "common/base/version.h"
 #include "common/log/log.h"
 #include "common/proto/proto_time.h"
@@ -240,6 +241,8 @@ void Agent::heartbeat() {
   }
   probe_disk();
   if (disk_error_ != 0) heartbeat.set_disk_trouble(disk_text());
+  if (host_reading_) *heartbeat.mutable_host() = *host_reading_;
+  *heartbeat.mutable_wall() = to_proto(now.wall);
   // a lease is renewed in its own disk space
   const bool full = disk_error_ == ENOSPC || disk_error_ == EDQUOT;
   for (const auto& [run, state] : host_->seen()) {
@@ -253,27 +256,36 @@ void Agent::heartbeat() {
   heartbeat_timer_.arm(heartbeat_interval_, [this] { this->heartbeat(); });
 }
 
-// A write test may hang if the disk hangs, so it does not run on this loop.
+// A write test may hang if the disk hangs, so it does not run on this loop. The machine is checked
+// with it.
 void Agent::probe_disk() {
   loop_.assert_on();
   const BootTime now = options_.clock->now().boot;
   if (disk_probed_at_ && now - *disk_probed_at_ < kDiskProbeInterval) return;
   if (!disk_probe_.want_one()) return;
   disk_probed_at_ = now;
-  disk_.post("probe the disk", [this, layout = options_.host.layout] {
-    loop_.post("probed the disk", [this, error = write_error(layout)] {
-      loop_.assert_on();
-      disk_probe_.ended();
-      if (stopped_ || std::exchange(disk_error_, error) == error) return;
-      if (error == 0) {
-        log::info("the disk of the state directory takes writes again");
-      } else {
-        log::warn("writing to the state directory " + disk_text() +
-                  "; ends of ranks that need room there are not seen before it takes writes");
-      }
-      heartbeat_soon();
-    });
-  });
+  disk_.post(
+      "probe the disk", [this, layout = options_.host.layout, endpoint = options_.endpoint,
+                         check = probe::HostCheck{.state_dir = options_.host.layout.root(),
+                                                  .path = options_.host.path,
+                                                  .cgroup_trouble = options_.cgroup_trouble}] {
+        v1::HostReading host = probe::check_host(check);
+        if (const auto found = endpoint(); found && found->credentials)
+          *host.mutable_certificate_ends() = to_proto(found->credentials->not_after);
+        loop_.post("probed the disk", [this, error = write_error(layout), host = std::move(host)] {
+          loop_.assert_on();
+          disk_probe_.ended();
+          host_reading_ = host;
+          if (stopped_ || std::exchange(disk_error_, error) == error) return;
+          if (error == 0) {
+            log::info("the disk of the state directory takes writes again");
+          } else {
+            log::warn("writing to the state directory " + disk_text() +
+                      "; ends of ranks that need room there are not seen before it takes writes");
+          }
+          heartbeat_soon();
+        });
+      });
 }
 
 std::string Agent::disk_text() const {

@@ -6,15 +6,21 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
+#include <optional>
+#include <random>
 
+#include "agent/enrol/join.h"
+#include "agent/enrol/renewal.h"
 #include "agent/loop.h"
 #include "agent/options.h"
 #include "agent/probe/device_book.h"
 #include "agent/probe/fixed_inventory.h"
 #include "agent/probe/inventory.h"
+#include "common/base/wall_clock_offset.h"
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
 #include "common/log/log.h"
@@ -52,6 +58,37 @@ Result<std::optional<std::vector<agent::probe::Device>>> known_devices(
   return std::optional(agent::probe::probe_devices(none, options).devices);
 }
 
+// The host's tables of names may hang while the machine boots: then they are asked again. Each such
+// try takes as long as name_service lets it.
+Result<agent::Way> find_way(const std::string& controller) {
+  constexpr std::chrono::seconds kHangs(1);
+  for (bool reported = false;; reported = true) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto way = agent::Way::to(controller);
+    if (way || std::chrono::steady_clock::now() - begin < kHangs) return way;
+    if (!reported) log::warn(way.error().message + "; asking again until there is an answer");
+  }
+}
+
+// A node that has no credentials yet gets them first. False: a signal ended it.
+Result<bool> join_first(const agent::CommandLine& line, const rundir::AgentLayout& layout) {
+  std::error_code ignored;
+  if (line.join.empty() ||
+      std::filesystem::exists(std::filesystem::symlink_status(line.credentials, ignored)))
+    return true;
+  agent::Cancel cancel;
+  async::Loop loop("join");
+  async::Signals signals(loop, {SIGTERM, SIGINT}, [&](int) { cancel.request(); });
+  auto joined = agent::join_cluster({.enrol = line.enrol,
+                                     .token = line.join,
+                                     .credentials = line.credentials,
+                                     .pending_key = layout.enrol_key(),
+                                     .node = line.name.str()},
+                                    system_clock(), cancel);
+  loop.stop();
+  return joined;
+}
+
 Result<int> run(const agent::CommandLine& line) {
   auto state = agent::StateDir::open(line.state_dir);
   if (!state) return fail(std::move(state).error());
@@ -60,19 +97,26 @@ Result<int> run(const agent::CommandLine& line) {
                 "looking for the worker: '" + line.worker.string() +
                     "' is not there or not executable; name it with --worker");
   }
+  const auto joined = join_first(line, state->layout());
+  if (!joined) return fail(Error(joined.error()));
+  if (!*joined) return 0;
   auto boot = agent::read_boot_id();
   if (!boot) return fail(std::move(boot).error());
   const auto endpoint = agent::endpoint_source(line);
   std::string controller = line.controller;
+  // If the endpoint file does not exist yet, a cluster on this machine is just starting.
+  const auto first = endpoint();
+  if (first && !first->credentials && !line.credentials.empty())
+    log::warn("the credentials are not used: the controller is called over its unix socket",
+              {{"credentials", line.credentials.string()}, {"address", first->address}});
   if (line.address.empty()) {
-    // If the endpoint file does not exist yet, a cluster on this machine is just starting.
-    if (auto found = endpoint()) controller = found->address;
+    if (first) controller = first->address;
     if (controller.find(':') == std::string::npos) controller = "unix:" + controller;
   }
   std::optional<agent::Way> way;
   std::string address = line.address;
   if (address.empty()) {
-    auto found = agent::Way::to(controller);
+    auto found = find_way(controller);
     if (!found) return fail(std::move(found).error());
     auto local = found->local_address();
     if (!local) return fail(std::move(local).error());
@@ -105,6 +149,7 @@ Result<int> run(const agent::CommandLine& line) {
             agent::read_network(inventory, way ? &*way : nullptr);
           },
       .version = MUSTER_VERSION,
+      .cgroup_trouble = cgroup->base ? "" : cgroup->note,
       .incarnation = fmt::format("{}/{}/{}", boot->str(), ::getpid(), own->start_time),
       .endpoint = endpoint};
   if (line.kill_after) {
@@ -137,9 +182,18 @@ Result<int> run(const agent::CommandLine& line) {
   };
   options.on_permanent = [&](const Error&) { end(70); };
   async::Signals signals(loop, {SIGTERM, SIGINT}, [&](int) { end(0); });
+  const std::filesystem::path pending_key = state->layout().enrol_key();
   agent::Agent agent(loop, std::move(*state), std::move(options));
+  std::optional<agent::Renewal> renewal;
   Result<int> result = 0;
   if (auto started = agent.start(); started) {
+    if (!line.enrol.empty())
+      renewal.emplace(agent::RenewalOptions{.enrol = line.enrol,
+                                            .credentials = line.credentials,
+                                            .pending_key = pending_key,
+                                            .node = line.name.str(),
+                                            .seed = std::random_device{}()},
+                      system_clock());
     result = ended.get_future().get();
     log::info(*result == 0
                   ? "leaving on a signal; workers and ranks stay, the next start adopts them"
@@ -147,6 +201,7 @@ Result<int> run(const agent::CommandLine& line) {
   } else {
     result = fail(std::move(started).error());
   }
+  renewal.reset();
   agent.stop();
   loop.stop();
   return result;
@@ -165,6 +220,10 @@ int main(int argc, char** argv) {
     return exit_code(line.error());
   }
   if (!*line) return 0;
+  if (const auto offset = wall_clock_offset(); !offset) {
+    std::fprintf(stderr, "muster-agent: %s\n", offset.error().message.c_str());
+    return exit_code(offset.error());
+  }
   if (auto logging = log::set_up({.daemon = "muster-agent",
                                   .level = (*line)->log_level,
                                   .file = (*line)->log_file,

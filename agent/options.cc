@@ -11,8 +11,11 @@
 #include "agent/core/utf8.h"
 #include "agent/probe/inventory.h"
 #include "common/base/duration.h"
+#include "common/base/label.h"
 #include "common/base/names.h"
+#include "common/config/config_file.h"
 #include "common/rpc/endpoint_file.h"
+#include "common/rundir/layout.h"
 
 namespace muster::agent {
 namespace {
@@ -38,6 +41,21 @@ std::filesystem::path next_to_own_binary(const char* name) {
   std::error_code error;
   const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? std::filesystem::path(name) : own.parent_path() / name;
+}
+
+Result<void> complete_enrol(CommandLine& line) {
+  if (line.enrol.empty() && line.join.empty()) return {};
+  if (line.enrol.empty())
+    return fail(ErrorCode::InvalidArgument,
+                "--join needs --enrol HOST:PORT, the controller's enrolment port");
+  if (rpc::is_unix(line.enrol))
+    return fail(ErrorCode::InvalidArgument,
+                "--enrol '" + line.enrol + "': the enrolment port is at HOST:PORT");
+  if (auto sound = rpc::check_address(line.enrol); !sound)
+    return fail(std::move(sound.error()).in("--enrol"));
+  if (line.credentials.empty())
+    line.credentials = rundir::AgentLayout(line.state_dir).credentials();
+  return {};
 }
 
 // "start:STEP:kill". It is read only from the environment: --help has nothing of it.
@@ -69,14 +87,16 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   line.state_dir = default_state_dir();
   line.worker = next_to_own_binary("muster-worker");
   std::string name = host_name(), state_dir = line.state_dir.string(),
-              worker = line.worker.string(), credentials, devices_from,
+              worker = line.worker.string(), credentials, join, devices_from,
               probe_interval = kProbeInterval;
   std::vector<std::string> labels;
   std::uint32_t devices = 0;
   CLI::App app{
       "muster-agent: starts, supervises and reports a node's training processes. Ends with "
       "SIGTERM; the processes stay and are adopted by the next start."};
+  app.name("muster-agent");
   app.set_version_flag("--version", "muster-agent " MUSTER_VERSION);
+  config::ConfigFile file(app);
   app.add_option("--controller", line.controller,
                  "the controller: unix:/path, host:port, or its endpoint file")
       ->envname("MUSTER_CONTROLLER")
@@ -87,12 +107,26 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
          "--node' makes them")
       ->envname("MUSTER_CREDENTIALS")
       ->type_name("FILE");
-  app.add_option("--name", name, "this node's name in the cluster")
-      ->envname("MUSTER_NODE_NAME")
-      ->capture_default_str();
-  app.add_option("--state-dir", state_dir, "this agent's own directory")
+  app.add_option(
+         "--enrol", line.enrol,
+         "the controller's enrolment port, host:port: there this node renews its certificate in "
+         "time, and gets its first one with --join; without --credentials they are in the state "
+         "directory")
+      ->envname("MUSTER_ENROL")
+      ->type_name("HOST:PORT");
+  app.add_option("--join", join,
+                 "a file (mode 0600) with a token of 'muster token create', or - for standard "
+                 "input: a node that has no certificate yet joins the cluster with it; later it is "
+                 "not read")
+      ->envname("MUSTER_JOIN")
+      ->type_name("FILE");
+  app.add_option("--name", name, "this node's name in the cluster (default: the host's name)")
+      ->envname("MUSTER_NODE_NAME");
+  app.add_option("--state-dir", state_dir,
+                 "this agent's own directory (default: of root, /var/lib/muster/agent; else "
+                 "~/.local/state/muster/agent)")
       ->envname("MUSTER_STATE_DIR")
-      ->capture_default_str();
+      ->type_name("DIR");
   CLI::Option* devices_option =
       app.add_option("--devices", devices,
                      "device slots of type cpu, and no probe for cards (default: the cards that "
@@ -117,9 +151,9 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
                  "key=value, may be repeated; MUSTER_LABELS: separated by commas")
       ->envname("MUSTER_LABELS")
       ->delimiter(',');
-  app.add_option("--worker", worker, "the muster-worker binary")
+  app.add_option("--worker", worker, "the muster-worker binary (default: next to muster-agent)")
       ->envname("MUSTER_WORKER")
-      ->capture_default_str();
+      ->type_name("FILE");
   app.add_option("--cgroup", line.cgroup,
                  "auto, none, or a writable cgroup v2 directory for the runs")
       ->envname("MUSTER_CGROUP")
@@ -151,45 +185,65 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   } catch (const CLI::CallForVersion&) {
     std::puts("muster-agent " MUSTER_VERSION);
     return std::optional<CommandLine>();
+  } catch (const config::CallForSample&) {
+    std::fputs(file.sample().c_str(), stdout);
+    return std::optional<CommandLine>();
   } catch (const CLI::ParseError& error) {
+    if (std::string text = file.explain(error); !text.empty())
+      return fail(ErrorCode::InvalidArgument, std::move(text));
     return fail(ErrorCode::InvalidArgument, std::string("reading the command line: ") +
                                                 error.what() +
                                                 "; muster-agent --help lists what there is");
   }
+  // Of a value that is checked here: where it is from.
+  const auto reading = [&file](const char* option) {
+    const std::string place = file.place_of(option);
+    return place.empty() ? std::string("reading the command line: ") : place;
+  };
   if (!is_node_name(name)) {
-    return fail(ErrorCode::InvalidArgument, "reading the command line: '" + name +
+    return fail(ErrorCode::InvalidArgument, reading("--name") + "'" + name +
                                                 "' is not a node name: letters, digits, '.', '_', "
                                                 "'-', at most 63, the first a letter or digit; "
                                                 "give one with --name");
   }
   if (!is_utf8(line.address))
-    return fail(ErrorCode::InvalidArgument, "reading the command line: --address '" +
+    return fail(ErrorCode::InvalidArgument, reading("--address") + "--address '" +
                                                 as_utf8(line.address) + "' is not UTF-8 text");
   for (const std::string& text : labels) {
     auto label = parse_label(text);
-    if (!label) return fail(std::move(label).error());
+    if (!label) {
+      label.error().message.insert(0, file.place_of("--label"));
+      return fail(std::move(label).error());
+    }
     line.labels[label->first] = label->second;
   }
   if (!is_file_name(line.controller)) {
     if (auto sound = rpc::check_address(line.controller); !sound)
-      return fail(std::move(sound).error().in("reading the command line: --controller"));
+      return fail(std::move(sound).error().in(reading("--controller") + "--controller"));
   }
   line.name = NodeName(name);
   line.state_dir = state_dir;
   line.worker = std::filesystem::absolute(worker);
   line.credentials = credentials;
+  line.join = join;
+  if (auto sound = complete_enrol(line); !sound)
+    return fail(std::move(sound.error()).in("reading the command line"));
   if (devices_option->count() > 0) line.devices = devices;
   line.devices_from = devices_from;
   auto interval = parse_duration(probe_interval);
   if (!interval)
-    return fail(std::move(interval.error()).in("reading the command line: --probe-interval"));
+    return fail(std::move(interval.error()).in(reading("--probe-interval") + "--probe-interval"));
   if (*interval > kProbeIntervalMost)
-    return fail(ErrorCode::InvalidArgument,
-                "reading the command line: --probe-interval '" + probe_interval + "': at most 24h");
+    return fail(ErrorCode::InvalidArgument, reading("--probe-interval") + "--probe-interval '" +
+                                                probe_interval + "': at most 24h");
   line.probe_interval = *interval;
   auto failpoint = read_failpoint();
   if (!failpoint) return fail(std::move(failpoint).error());
   line.kill_after = *failpoint;
+  if (file.check_only()) {
+    std::fputs(file.nothing_wrong().c_str(), stdout);
+    return std::optional<CommandLine>();
+  }
   return std::optional(std::move(line));
 }
 
@@ -206,7 +260,8 @@ std::function<Result<rpc::Endpoint>()> endpoint_source(const CommandLine& comman
       return fail(ErrorCode::NotAllowed,
                   "the credentials of '" + file + "' are of " + pki::text_of(owner) +
                       "; an agent needs those of node '" + node.str() +
-                      "': muster cert issue --node " + node.str() + " -o " + file);
+                      "': on the controller's machine, muster cert issue --node " + node.str() +
+                      " -o new-" + node.str() + ".pem makes them");
     }
     return endpoint;
   };

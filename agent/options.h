@@ -1,8 +1,8 @@
-// CommandLine holds the agent's command line and its MUSTER_* variables. Plain values. main()
-// creates one at the start.
+// CommandLine holds the agent's command line, its MUSTER_* variables and the file of --config
+// (common/config). Plain values. main() creates one at the start.
 //
-// Only the function that endpoint_source() returns reads files: the endpoint file and the
-// credentials.
+// Of other files only the function that endpoint_source() returns reads some: the endpoint file and
+// the credentials.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,8 @@ namespace muster::agent {
 struct CommandLine {
   std::string controller;             // address (unix:/path, host:port) or an endpoint file
   std::filesystem::path credentials;  // for host:port; empty: none
+  std::string enrol;                  // host:port of the enrolment port; empty: none
+  std::filesystem::path join;         // a token file, or "-"; empty: none
   NodeName name;
   std::filesystem::path state_dir;
   std::optional<std::uint32_t> devices;  // CPU slots
@@ -42,7 +44,7 @@ struct CommandLine {
   std::optional<StartStep> kill_after;
 };
 
-// An empty result: help or version was requested and printed. Errors are InvalidArgument.
+// An empty result: help, version, or a check was requested and printed. Errors are InvalidArgument.
 Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv);
 
 // Returns a function that finds the controller. The function reads the endpoint file again at each

@@ -14,6 +14,7 @@
 #include "client/commands/call/usage.h"
 #include "client/import/stand_in.h"
 #include "common/base/version.h"
+#include "common/base/wall_clock_offset.h"
 #include "common/pki/host_config.h"
 #include "common/rpc/grpc_log.h"
 
@@ -61,9 +62,10 @@ int run_verb(int argc, char** argv) {
                  "for host:port: your key and certificate, as 'muster cert issue' makes them")
       ->type_name("FILE");
   for (const auto add :
-       {add_run,  add_import,    add_plan,   add_validate, add_explain, add_ps,     add_show,
-        add_why,  add_logs,      add_events, add_watch,    add_wait,    add_cancel, add_resume,
-        add_ckpt, add_ranktable, add_env,    add_node,     add_cert,    add_local,  add_version}) {
+       {add_run,   add_import,    add_plan,       add_validate, add_explain, add_ps,     add_show,
+        add_why,   add_logs,      add_events,     add_watch,    add_wait,    add_cancel, add_resume,
+        add_ckpt,  add_ranktable, add_env,        add_node,     add_cluster, add_doctor, add_cert,
+        add_token, add_local,     add_completion, add_deploy,   add_version}) {
     add(app, context, exit);
   }
   app.footer(kFirstSteps);  // after the verbs, which would inherit it
@@ -91,6 +93,10 @@ int main(int argc, char** argv) {
   muster::pki::ignore_host_config();
   muster::rpc::silence_grpc();
   std::signal(SIGPIPE, SIG_DFL);  // `muster logs | head` ends without an error
+  if (const auto offset = muster::wall_clock_offset(); !offset) {
+    fmt::print(stderr, "muster: {}\n", offset.error().message);
+    return kUsage;
+  }
   try {
     const int exit = run_verb(argc, argv);
     flush_out();

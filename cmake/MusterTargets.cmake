@@ -30,6 +30,9 @@ else()
   target_compile_options(muster_warnings INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 endif()
 add_compile_options($<$<CONFIG:Release>:-fno-plt>)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  add_compile_options(-fsigned-char)  # as on amd64, where the tests run: one meaning of `char` for every comparison and every shift
+endif()
 
 # Libraries of Debian's: shared, or (release) their .a files by path, so that everything can be static.
 # muster_archives(OUT NAME...): the .a paths, in the order given.
@@ -57,7 +60,7 @@ endfunction()
 # Everything gRPC. -lsystemd is not needed by what is used and has no .a; the packaged archives need each other: one group.
 add_library(muster_grpc INTERFACE)
 if(MUSTER_STATIC)
-  execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --libs --static grpc++ protobuf OUTPUT_VARIABLE grpc_libs OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${PKG_CONFIG_EXECUTABLE} --libs-only-l --static grpc++ protobuf OUTPUT_VARIABLE grpc_libs OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "-l[^ ]+" grpc_libs "${grpc_libs}")
   list(TRANSFORM grpc_libs REPLACE "^-l" "")
   list(REMOVE_ITEM grpc_libs systemd pthread dl m rt atomic)
@@ -86,7 +89,10 @@ target_link_libraries(muster_spdlog INTERFACE muster_fmt)
 muster_static_lib(muster_sqlite sqlite3)
 muster_static_lib(muster_zlib z)
 muster_static_lib(muster_crypto crypto)
+muster_static_lib(muster_ssl ssl crypto)
 muster_static_lib(muster_re2 re2)
+# Debian builds libssh2 with OpenSSL's libcrypto.
+muster_static_lib(muster_libssh2 ssh2 crypto z)
 
 # Ten files of a target are compiled as one: most of a file's time goes to the headers that it shares with its neighbours. Those named have something of a
 # neighbour's name and are compiled alone. Preset dev compiles every file alone: quicker after a change, and it shows a missing include.

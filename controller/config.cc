@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "common/base/duration.h"
+#include "common/config/config_file.h"
 #include "common/rpc/channel.h"
 #include "controller/core/core.h"
 
@@ -27,6 +28,8 @@ constexpr const char* kFooter =
     "unix socket\n"
     "  muster-controller --state-dir /var/lib/muster --listen 0.0.0.0:7070        also over "
     "TLS, for other machines\n"
+    "  muster-controller --config /etc/muster/controller.yaml --check-config      options from a "
+    "file\n"
     "  muster-controller --dump /var/lib/muster                                   what is in a "
     "journal, as text\n"
     "\n"
@@ -54,6 +57,16 @@ Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_vie
 
 namespace {
 
+Result<void> check_enrol(const std::string& address) {
+  if (address.empty()) return {};
+  if (rpc::is_unix(address))
+    return fail(ErrorCode::InvalidArgument,
+                "--enrol '" + address + "': nodes that join come over TCP; give HOST:PORT");
+  auto sound = rpc::check_address(address);
+  if (!sound) return fail(std::move(sound.error()).in("--enrol"));
+  return {};
+}
+
 // Callers of this machine use the socket; over TCP they would need certificates.
 Result<void> complete_listen(Config& config) {
   for (const std::string& address : config.listen) {
@@ -79,6 +92,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   CLI::App app(kAbout, "muster-controller");
   app.footer(kFooter);
   app.set_version_flag("--version", std::string(version()));
+  config::ConfigFile file(app);
   const auto option = [&](const char* flag, auto& value, const char* variable, const char* help) {
     return app.add_option(flag, value, help)->envname(variable);
   };
@@ -91,9 +105,18 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       "is TLS, and callers need a certificate ('muster cert issue'). Without a unix socket, "
       "unix:STATE_DIR/controller.sock is served as well")
       ->type_name("ADDRESS");
+  option("--enrol", config.enrol, "MUSTER_CONTROLLER_ENROL",
+         "A second port, for nodes that have no certificate yet, or whose certificate is to be "
+         "renewed: HOST:PORT (port 0: a free one). There a node joins with a token ('muster token "
+         "create'). Default: none")
+      ->type_name("HOST:PORT");
   option("--endpoint-file", config.endpoint_file, "MUSTER_CONTROLLER_ENDPOINT_FILE",
          "Where to write the address for clients and agents on this machine. Default "
          "STATE_DIR/endpoint.json")
+      ->type_name("FILE");
+  option("--access", config.access_file, "MUSTER_CONTROLLER_ACCESS",
+         "YAML file that gives users their roles: viewer, user, operator, admin. Read at the start "
+         "and at SIGHUP. Without it every user with a certificate is 'user'")
       ->type_name("FILE");
   option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL",
          "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")
@@ -111,7 +134,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                "For one start: go on with a damaged or older journal, whose newest records are "
                "gone, though none may be seen to be missing. No job of before is placed until "
                "every node has reported what it runs")
-      ->envname("MUSTER_CONTROLLER_ACCEPT_LOSS");
+      ->envname("MUSTER_CONTROLLER_ACCEPT_LOSS")
+      ->configurable(false);  // a file would say it for every start
   option("--archive-after", archive_after, "MUSTER_CONTROLLER_ARCHIVE_AFTER",
          "How long a finished job stays at hand before it moves to the archive")
       ->capture_default_str()
@@ -132,7 +156,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   app.add_option("--dump", config.dump,
                  "Print what the journal of this state directory adds up to, then end; the "
                  "controller must not be running")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->configurable(false);
   const auto end = [&](int code, std::string text) {
     line.exit_code = code;
     line.text = std::move(text);
@@ -144,38 +169,51 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return end(0, std::string(version()) + "\n");
   } catch (const CLI::CallForHelp&) {
     return end(0, app.help());
+  } catch (const config::CallForSample&) {
+    return end(0, file.sample());
   } catch (const CLI::ParseError& error) {
+    if (const std::string text = file.explain(error); !text.empty())
+      return end(kUsage, "muster-controller: " + text + "\n");
     return end(kUsage,
                std::string("muster-controller: ") + error.what() + "; --help lists the flags\n");
   }
   if (!config.dump.empty()) return line;
-  const auto wrong = [&](const Error& error) {
-    return end(kUsage, "muster-controller: " + error.message + "\n");
+  const auto wrong = [&](const Error& error, const char* of = "") {
+    return end(kUsage, "muster-controller: " + file.place_of(of) + error.message + "\n");
   };
-  if (config.state_dir.empty())
-    return end(kUsage, "muster-controller: --state-dir is required; --help lists the flags\n");
+  if (config.state_dir.empty()) {
+    const std::string text = file.explain(CLI::RequiredError("--state-dir"));
+    return end(kUsage,
+               "muster-controller: " +
+                   (text.empty() ? "--state-dir is required; --help lists the flags" : text) +
+                   "\n");
+  }
   std::error_code ignored;
   config.state_dir = std::filesystem::absolute(config.state_dir, ignored).lexically_normal();
-  if (auto sound = complete_listen(config); !sound) return wrong(sound.error());
+  if (auto sound = complete_listen(config); !sound) return wrong(sound.error(), "--listen");
+  if (auto sound = check_enrol(config.enrol); !sound) return wrong(sound.error(), "--enrol");
   if (config.endpoint_file.empty()) config.endpoint_file = config.state_dir / "endpoint.json";
   auto archive = parse_duration(archive_after);
-  if (!archive) return wrong(std::move(archive.error()).in("--archive-after"));
+  if (!archive) return wrong(std::move(archive.error()).in("--archive-after"), "--archive-after");
   config.archive_after = *archive;
   auto keep = parse_duration(archive_keep);
-  if (!keep) return wrong(std::move(keep.error()).in("--archive-keep"));
+  if (!keep) return wrong(std::move(keep.error()).in("--archive-keep"), "--archive-keep");
   if (*keep < core::Limits().tombstone_keep)
-    return end(kUsage,
-               "muster-controller: --archive-keep must be 7d or more: so long a finished job is "
-               "known by its id\n");
+    return wrong(
+        {.message = "--archive-keep must be 7d or more: so long a finished job is known by "
+                    "its id"},
+        "--archive-keep");
   config.archive_keep = *keep;
   auto heartbeat = parse_duration(heartbeat_interval);
-  if (!heartbeat) return wrong(std::move(heartbeat.error()).in("--heartbeat-interval"));
+  if (!heartbeat)
+    return wrong(std::move(heartbeat.error()).in("--heartbeat-interval"), "--heartbeat-interval");
   if (*heartbeat < std::chrono::milliseconds(10) || *heartbeat > std::chrono::minutes(1))
-    return end(kUsage, "muster-controller: --heartbeat-interval must be 10ms..1m\n");
+    return wrong({.message = "--heartbeat-interval must be 10ms..1m"}, "--heartbeat-interval");
   config.heartbeat_interval = *heartbeat;
   auto ports = parse_port_range(port_range);
-  if (!ports) return wrong(ports.error());
+  if (!ports) return wrong(ports.error(), "--port-range");
   std::tie(config.port_first, config.port_last) = *ports;
+  if (file.check_only()) return end(0, file.nothing_wrong());
   return line;
 }
 

@@ -1,5 +1,6 @@
-// Parses the controller's command line: flags, each with a MUSTER_CONTROLLER_* variable, checked as
-// a whole. main() calls it once on the main thread. It reads only arguments and environment.
+// Parses the controller's command line: flags, each with a MUSTER_CONTROLLER_* variable and a key
+// in the file of --config, checked as a whole. main() calls it once on the main thread. It reads
+// arguments, environment and that file (common/config).
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,11 @@ struct Config {
   std::filesystem::path state_dir;
   // At least one is a unix socket; unix:STATE_DIR/controller.sock is added where none is named.
   std::vector<std::string> listen;
+  std::string enrol;                    // HOST:PORT of the enrolment port; empty: there is none
   std::filesystem::path endpoint_file;  // empty: STATE_DIR/endpoint.json
   std::string log_level = "info";
-  std::filesystem::path log_file;  // empty: stderr and state_dir/controller.log
+  std::filesystem::path access_file;  // empty: none
+  std::filesystem::path log_file;     // empty: stderr and state_dir/controller.log
   std::uint64_t log_quota = 20ull << 30;
   bool accept_loss = false;
   Duration archive_after = std::chrono::minutes(10);
@@ -32,7 +35,7 @@ std::string_view version();
 
 struct CommandLine {
   Config config;
-  int exit_code = -1;  // >= 0: exit now (help, version, a mistake), after printing `text`
+  int exit_code = -1;  // >= 0: exit now (help, version, a check, a mistake), after printing `text`
   std::string text;
 };
 CommandLine parse_command_line(int argc, const char* const* argv);

@@ -11,6 +11,7 @@
 #include <future>
 #include <random>
 
+#include "common/base/wall_clock_offset.h"
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
 #include "common/log/log.h"
@@ -20,8 +21,10 @@
 #include "common/rpc/endpoint_file.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/tls_port.h"
-#include "controller/access/call_rules.h"
+#include "controller/access/access.h"
 #include "controller/access/refusals.h"
+#include "controller/access/revocations.h"
+#include "controller/access_setup.h"
 #include "controller/api/certificate_service.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
@@ -30,6 +33,8 @@
 #include "controller/core/hello.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/dump.h"
+#include "controller/enrol/enrolments.h"
+#include "controller/enrol/port.h"
 #include "controller/journal/sqlite_journal.h"
 #include "controller/links/hub.h"
 #include "controller/links/log_receive.h"
@@ -39,7 +44,7 @@
 namespace muster::controller {
 namespace {
 
-constexpr int kInternal = 70;
+constexpr int kUsage = 64, kInternal = 70;
 // An agent of this machine needs this much free space where a run's outputs are, which is usually
 // here.
 constexpr std::uint64_t kStartBytes = 256ull << 20;
@@ -75,7 +80,7 @@ void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& err
 // can read the other's.
 Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
     const Config& config, const Result<pki::Authority>& authority, const Clock& clock,
-    Refusals& refusals) {
+    const Access& access, Refusals& refusals, const Revocations& revocations) {
   if (std::ranges::all_of(config.listen, rpc::is_unix)) {
     if (!authority)
       log::warn("no certificates can be issued", {{"why", authority.error().message}});
@@ -84,15 +89,42 @@ Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
   if (!authority) return fail(Error(authority.error()));
   auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
   if (!own) return fail(std::move(own.error()));
-  return rpc::tls_credentials(*own, clock,
-                              {.may_call = may_call, .on_refused = [&refusals](const Error& error) {
-                                 refusals.note(error.message);
-                               }});
+  return rpc::tls_credentials(
+      *own, clock,
+      {.may_call = [&access](const pki::Identity& caller,
+                             std::string_view method) { return access.may_call(caller, method); },
+       .not_revoked =
+           [&revocations](const pki::Identity& caller, const pki::Certificate& certificate) {
+             return revocations.check(caller, certificate);
+           },
+       .on_refused = [&refusals](const Error& error) { refusals.note(error.message); }});
 }
 
-Result<void> write_endpoint(const Config& config, const Server& server, const ClusterId& cluster) {
+// Null without --enrol.
+Result<std::unique_ptr<EnrolPort>> start_enrol_port(const Config& config,
+                                                    const Result<pki::Authority>& authority,
+                                                    Enrolments& enrolments, const Clock& clock) {
+  if (config.enrol.empty()) return std::unique_ptr<EnrolPort>();
+  if (!authority) return fail(Error(authority.error()));
+  auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
+  if (!own) return fail(std::move(own.error()));
+  return EnrolPort::start(config.enrol, *own,
+                          {.join =
+                               [&enrolments](JoinAsk ask, Enrolments::Done done) {
+                                 enrolments.join(std::move(ask), std::move(done));
+                               },
+                           .renew =
+                               [&enrolments](RenewAsk ask, Enrolments::Done done) {
+                                 enrolments.renew(std::move(ask), std::move(done));
+                               }},
+                          clock);
+}
+
+Result<void> write_endpoint(const Config& config, const Server& server, const EnrolPort* enrol,
+                            const ClusterId& cluster) {
   rpc::EndpointFile file{.address = {},
                          .tcp = {},
+                         .enrol = enrol == nullptr ? std::string() : enrol->bound(),
                          .cluster_id = cluster.str(),
                          .pid = static_cast<std::uint64_t>(::getpid())};
   for (const std::string& address : server.bound()) {
@@ -131,6 +163,14 @@ int run(const Config& config) {
   if (const std::string missing = io::descriptors_missing(kDescriptorsWanted); !missing.empty())
     log::warn(missing);
 
+  auto policy = first_policy(config.access_file);
+  if (!policy) {
+    const int code = give_up(policy.error());
+    return policy.error().code == ErrorCode::InvalidArgument ? kUsage : code;
+  }
+  Denials denials(config.state_dir / "denials.log", system_clock());
+  Access access(own_user(), *std::move(policy), &denials);
+
   const journal::SqliteOptions kept{.dir = config.state_dir / "journal",
                                     .accept_loss = config.accept_loss,
                                     .archive_keep = config.archive_keep};
@@ -151,6 +191,7 @@ int run(const Config& config) {
                            if (!std::exchange(stopping, true)) asked_to_stop.set_value(number);
                          });
 
+  AccessReload reload(signals_loop, config.access_file, access);
   std::random_device random;
   const Clock& clock = system_clock();
   const std::string cluster_out = (config.state_dir / "outputs").string();
@@ -195,7 +236,10 @@ int run(const Config& config) {
   const auto authority =
       pki::open_authority(config.state_dir / "pki", started->cluster.str(), clock.now().wall);
   Refusals refusals;
-  auto tcp = tcp_credentials(config, authority, clock, refusals);
+  Revocations revocations;
+  shell.strand().assert_idle();
+  revocations.publish(core::Revoked(shell.started_ledger().access));
+  auto tcp = tcp_credentials(config, authority, clock, access, refusals, revocations);
   if (!tcp) {
     stop_loops();
     return give_up(tcp.error());
@@ -209,6 +253,7 @@ int run(const Config& config) {
                              const NodeName& node) { return collected.is_of(key, node); },
                 .on_complete = [&](const JobId& job, AttemptNo attempt,
                                    RankNo rank) { collected.on_complete(job, attempt, rank); },
+                .enter = [&](grpc::ServerContextBase& call) { return revocations.enter(call); },
                 .on_refused = on_refused,
                 .on_trouble = [](const std::string& line) { log::warn(line); }});
   Hub hub(shell, **store, work, collected, clock,
@@ -219,17 +264,26 @@ int run(const Config& config) {
                [&](const Error& error, std::uint64_t generation) {
                  mark_behind(shell, **journal, error, generation);
                },
-           .on_refused = on_refused},
+           .on_refused = on_refused,
+           .revocations = &revocations},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
   Edge edge{.shell = shell,
             .logs = **store,
             .work = work,
+            .access = access,
             .cluster_out = cluster_out,
             .version = std::string(version()),
-            .shortage = [&] { return (*journal)->shortage(); }};
+            .shortage = [&] { return (*journal)->shortage(); },
+            .process = {.started_at = clock.now().boot,
+                        .state_dir = config.state_dir,
+                        .endpoint_file = config.endpoint_file},
+            .revocations = &revocations};
+  // Its own certificate lives as long as the CA.
+  if (*tcp) edge.process.certificate_ends = authority->certificate().not_after();
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
-  CertificateService certificates(authority, clock);
+  CertificateService certificates(shell, authority, clock);
+  Enrolments enrolments(shell, authority, clock);
   hub.set_start(*started);
   shell.set_listener(&hub);
   shell.strand().assert_idle();
@@ -246,11 +300,16 @@ int run(const Config& config) {
                         .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
   auto server = Server::start(config.listen, {&hub, &jobs, &nodes, &certificates}, *tcp);
-  Result<void> announced = server ? write_endpoint(config, **server, started->cluster)
-                                  : Result<void>(std::unexpected(server.error()));
+  auto enrol_port = start_enrol_port(config, authority, enrolments, clock);
+  Result<void> announced =
+      !server       ? Result<void>(std::unexpected(server.error()))
+      : !enrol_port ? Result<void>(std::unexpected(enrol_port.error()))
+                    : write_endpoint(config, **server, enrol_port->get(), started->cluster);
   if (announced) {
     for (const std::string& address : (*server)->bound())
       log::info("listening", {{"address", address}});
+    if (*enrol_port)
+      log::info("listening for nodes that join", {{"address", (*enrol_port)->bound()}});
     log::info("ready", {{"cluster", started->cluster.str()},
                         {"epoch", started->epoch.value},
                         {"jobs", started->jobs},
@@ -260,6 +319,7 @@ int run(const Config& config) {
     log::info("stopping", {{"signal", number}});
   }
   room.stop();
+  if (enrol_port && *enrol_port) (*enrol_port)->stop();
   receiver->stop();
   if (server) (*server)->shut_down();
   jobs.stop();
@@ -282,6 +342,10 @@ int main(int argc, char** argv) {
   if (line.exit_code >= 0) {
     std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);
     return line.exit_code;
+  }
+  if (const auto offset = muster::wall_clock_offset(); !offset) {
+    std::fprintf(stderr, "muster-controller: %s\n", offset.error().message.c_str());
+    return muster::controller::kUsage;
   }
   if (line.config.dump.empty()) return muster::controller::run(line.config);
   const auto text = muster::controller::dump_journal(line.config.dump);

@@ -2,15 +2,22 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
+#include "common/io/descriptor_limit.h"
+#include "common/log/log.h"
 #include "common/name_service/hosts.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/connection_times.h"
+#include "controller/listen/peer.h"
+#include "controller/listen/socket.h"
 
 namespace muster::controller {
 namespace {
@@ -44,56 +51,126 @@ Result<io::UniqueFd> lock_socket(const std::string& address) {
                                  "'); stop that one, or choose another path");
 }
 
+// gRPC's own timer for a handshake begins a little later than the count.
+constexpr Duration kHandshakeCounted = rpc::kHandshakeMost + std::chrono::seconds(2);
+
+// Sees each call that the port's checks (common/rpc/tls_port.h) let through, before its handler.
+class CallsSeen final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit CallsSeen(Connections& connections) : connections_(connections) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* call) override {
+    if (const auto peer = Peer::from_grpc(call->server_context()->peer()))
+      connections_.has_called(*peer);
+    return nullptr;  // it takes no part in the call itself
+  }
+
+ private:
+  Connections& connections_;
+};
+
+using GrpcPort = grpc::experimental::ExternalConnectionAcceptor;
+
+std::shared_ptr<GrpcPort> add_port(grpc::ServerBuilder& builder,
+                                   std::shared_ptr<grpc::ServerCredentials> credentials) {
+  return builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      std::move(credentials));
+}
+
+// gRPC closes the descriptor when the connection is over.
+void hand_over(GrpcPort& port, int fd) {
+  GrpcPort::NewConnectionParameters connection;
+  connection.fd = fd;
+  port.HandleNewConnection(&connection);
+}
+
 }  // namespace
+
+Server::Server() : connections_(bounds_for(io::descriptor_limit()), kHandshakeCounted) {}
+
+Server::~Server() { shut_down(); }
+
+Result<std::vector<io::UniqueFd>> Server::bind(const std::vector<std::string>& addresses) {
+  std::vector<io::UniqueFd> listening;
+  for (const std::string& address : addresses) {
+    const auto at = numeric(address);
+    if (!at) return fail(Error(at.error()));
+    auto socket = rpc::is_unix(*at) ? listen_unix(socket_path(*at)) : listen_tcp(*at);
+    if (!socket)
+      return fail(ErrorCode::Io, "listening on '" + address +
+                                     "': the address is taken, or not this machine's; choose "
+                                     "another one, or port 0 for a free one");
+    if (rpc::is_unix(address)) sockets_.push_back(socket_path(address));
+    bound_.push_back(rpc::is_unix(address) ? address
+                                           : address.substr(0, address.rfind(':') + 1) +
+                                                 std::to_string(socket->port));
+    listening.push_back(std::move(socket->fd));
+  }
+  return listening;
+}
 
 Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& addresses,
                                               const std::vector<grpc::Service*>& services,
                                               const std::shared_ptr<grpc::ServerCredentials>& tcp) {
-  auto server = std::make_unique<Server>();
+  std::unique_ptr<Server> server(new Server);
   for (const std::string& address : addresses) {
     if (!rpc::is_unix(address)) continue;
     auto lock = lock_socket(address);
     if (!lock) return fail(std::move(lock.error()));
     server->locks_.push_back(std::move(*lock));
   }
+  auto listening = server->bind(addresses);
+  if (!listening) return fail(std::move(listening.error()));
   // Called by name: in a static build nothing else would link the plug-in.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   rpc::tune_server(builder);
-  std::vector<int> ports(addresses.size(), -1);
-  for (std::size_t i = 0; i < addresses.size(); ++i) {
-    auto address = numeric(addresses[i]);
-    if (!address) return fail(std::move(address.error()));
-    builder.AddListeningPort(
-        *address, rpc::is_unix(*address) ? grpc::InsecureServerCredentials() : tcp, &ports[i]);
+  std::shared_ptr<GrpcPort> unix_port, tcp_port;
+  if (std::ranges::any_of(addresses, rpc::is_unix))
+    unix_port = add_port(builder, grpc::InsecureServerCredentials());
+  if (!std::ranges::all_of(addresses, rpc::is_unix)) {
+    tcp_port = add_port(builder, tcp);
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> seen;
+    seen.push_back(std::make_unique<CallsSeen>(server->connections_));
+    builder.experimental().SetInterceptorCreators(std::move(seen));
   }
   for (grpc::Service* service : services) builder.RegisterService(service);
   server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr)
+    return fail(ErrorCode::Internal, "listening on '" + addresses.front() +
+                                         "': gRPC does not serve it, and gives no reason");
+  std::vector<Acceptor::Port> ports;
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    const bool bound = ports[i] > 0;
-    if (!bound || server->server_ == nullptr) {
-      const std::string& address = bound ? addresses.back() : addresses[i];
-      return fail(ErrorCode::Io, "listening on '" + address +
-                                     "': the address is taken, or not this machine's; choose "
-                                     "another one, or port 0 for a free one");
-    }
-    // Made under umask 077, so no other user can connect in between.
-    if (rpc::is_unix(addresses[i])) ::chmod(socket_path(addresses[i]).c_str(), 0600);
-    server->bound_.push_back(rpc::is_unix(addresses[i])
-                                 ? addresses[i]
-                                 : addresses[i].substr(0, addresses[i].rfind(':') + 1) +
-                                       std::to_string(ports[i]));
+    const bool is_unix = rpc::is_unix(addresses[i]);
+    ports.push_back({.fd = std::move((*listening)[i]),
+                     .address = server->bound_[i],
+                     .counted = !is_unix,
+                     .hand_over = [port = is_unix ? unix_port : tcp_port](int fd) {
+                       muster::controller::hand_over(*port, fd);
+                     }});
   }
+  server->acceptor_ = std::make_unique<Acceptor>(
+      std::move(ports), server->connections_, system_clock(),
+      Acceptor::Hooks{.warn = [](const std::string& line) { log::warn(line); },
+                      .accept =
+                          [](int fd, sockaddr* from, socklen_t* size) {
+                            return ::accept4(fd, from, size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+                          }});
+  server->acceptor_->begin();
   return server;
 }
 
 void Server::shut_down() {
+  if (acceptor_ != nullptr) acceptor_->stop();
+  for (const std::string& path : std::exchange(sockets_, {})) ::unlink(path.c_str());
   if (server_ == nullptr) return;
   // Open streams do not end by themselves. They are cancelled at once, and unary calls with them;
   // clients and agents try again.
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
+  server_.reset();
 }
 
 }  // namespace muster::controller

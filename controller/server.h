@@ -1,8 +1,10 @@
 // Server listens on every address, and serves the services with reflection and health. run() in
 // main.cc owns it. It may be used on any thread; shut_down() blocks until every call has ended.
 //
+// It accepts connections itself (listen/acceptor.h) and gives them to gRPC.
+//
 // A unix socket has a lock file in the same directory, PATH.lock, which is locked while the server
-// exists. gRPC removes any socket at the path where it binds. So without the lock, a second
+// exists. A socket at the path is replaced. So without the lock, a second
 // controller would leave the first one running where nobody finds it. The lock file stays when the
 // server ends: a process that removes it could remove another server's lock.
 #pragma once
@@ -15,11 +17,14 @@
 
 #include "common/base/error.h"
 #include "common/io/unique_fd.h"
+#include "controller/listen/acceptor.h"
+#include "controller/listen/connections.h"
 
 namespace muster::controller {
 
 class Server {
  public:
+  ~Server();
   // `addresses` as in --listen; bound() has the ports that were found for :0. Unix sockets get mode
   // 0600 (the process's umask is 077), and need no other credential. TCP ports get `tcp`
   // (common/rpc/tls_port.h).
@@ -31,8 +36,15 @@ class Server {
   void shut_down();
 
  private:
-  std::vector<io::UniqueFd> locks_;  // must outlive server_
+  Server();
+  // The listening sockets, in the order of the addresses.
+  Result<std::vector<io::UniqueFd>> bind(const std::vector<std::string>& addresses);
+
+  std::vector<io::UniqueFd> locks_;  // until the sockets are removed
+  std::vector<std::string> sockets_;
+  Connections connections_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::string> bound_;
 };
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "agent/link/ends_soon.h"
 #include "common/base/version.h"
 #include "common/log/log.h"
+#include "common/pki/certificate.h"
 #include "common/rpc/status.h"
 
 namespace muster::agent {
@@ -25,17 +27,33 @@ Link::Link(async::Loop& loop, LinkOptions options, LinkHandlers handlers)
       handlers_(std::move(handlers)),
       backoff_(options_.seed),
       retry_(loop, "connect again"),
-      hello_timer_(loop, "hello timeout") {}
+      hello_timer_(loop, "hello timeout"),
+      end_timer_(loop, "certificate's end") {}
 
 Link::~Link() = default;
 
-void Link::start() { open(); }
+void Link::start() {
+  open();
+  check_end();
+}
+
+// The file may be another one by now, and the next connection reads it again.
+void Link::check_end() {
+  loop_.assert_on();
+  if (phase_ == Phase::Stopped) return;
+  if (const auto endpoint = options_.endpoint(); endpoint && endpoint->credentials) {
+    const std::string text = ends_soon(*endpoint->credentials, options_.clock->now().wall);
+    if (!text.empty()) log::warn(text);
+  }
+  end_timer_.arm(std::chrono::hours(24), [this] { check_end(); });
+}
 
 void Link::stop() {
   loop_.assert_on();
   phase_ = Phase::Stopped;
   retry_.cancel();
   hello_timer_.cancel();
+  end_timer_.cancel();
   gate_.close();
   if (stream_) stream_->close();
 }
@@ -68,7 +86,7 @@ void Link::open() {
   auto endpoint = options_.endpoint();
   if (!endpoint) {
     const std::string text = endpoint.error().message;
-    if (trouble_.first(text))
+    if (trouble_.first(pki::without_clock(text)))
       log::warn("finding the controller: " + text + "; looking again until it is there");
     try_again(backoff_.next());
     return;
@@ -149,6 +167,7 @@ void Link::on_welcome(const v1::Welcome& welcome) {
   hello_timer_.cancel();
   backoff_.reset();
   trouble_.over();
+  untrusted_.over();
   log::info("attached to the controller", {{"address", address_},
                                            {"cluster", welcome.cluster_id()},
                                            {"generation", welcome.lineage().generation()},
@@ -170,11 +189,15 @@ void Link::on_done(const grpc::Status& status) {
     refused(rpc::to_error(status), status.error_code() == grpc::StatusCode::PERMISSION_DENIED);
     return;
   }
-  const std::string why = ended == Phase::Late ? "no answer to Hello"
-                          : status.ok()        ? "the controller ended the stream"
-                                               : status.error_message();
+  std::string why = ended == Phase::Late ? "no answer to Hello"
+                    : status.ok()        ? "the controller ended the stream"
+                                         : status.error_message();
+  const bool untrusted = why.contains("Ssl handshake failed");  // gRPC's words
+  if (untrusted) why += "; were the credentials made by this controller's CA?";
   // Nothing has been reported since a Welcome, so the loss of a link that was up always is.
-  if (!trouble_.reported() && trouble_.first(why)) {
+  const bool is_new = untrusted ? untrusted_.first() : !trouble_.reported();
+  if (is_new) {
+    trouble_.first(why);
     log::warn(was_up ? "lost the controller at '" + address_ + "': " + why +
                            "; runs go on, connecting again"
                      : "cannot reach the controller at '" + address_ + "': " + why +

@@ -5,7 +5,8 @@
 //   (common/rpc/backoff.h). After a refusal it tries slowly (`slow_retry`).
 // - It keeps the message order of agent_service.proto: Hello first, then nothing until Welcome,
 //   then facts and heartbeats.
-// - It logs one line per cause: unreachable, refused, connected again.
+// - It logs one line per cause: unreachable, refused, connected again. Once a day it says that the
+//   agent's certificate ends soon.
 // - It does not interpret the messages (agent/loop does) and sends no log bytes (log_push does).
 // - To stop: call stop() on the loop, then wait() on another thread; then the loop may stop.
 #pragma once
@@ -87,6 +88,7 @@ class Link {
     Stopped,
   };
   void open();
+  void check_end();
   void try_again(Duration after);
   void on_message(v1::ConnectResponse message);
   void on_welcome(const v1::Welcome& welcome);
@@ -99,6 +101,7 @@ class Link {
   rpc::Backoff backoff_ MUSTER_GUARDED_BY(loop_);
   async::Timer retry_;
   async::Timer hello_timer_;
+  async::Timer end_timer_;
   async::Gate gate_;
   Phase phase_ MUSTER_GUARDED_BY(loop_) = Phase::Waiting;
   std::shared_ptr<ControlStream> stream_ MUSTER_GUARDED_BY(loop_);
@@ -106,7 +109,9 @@ class Link {
   std::uint64_t generation_ MUSTER_GUARDED_BY(loop_) = 0;
   BootTime hello_sent_ MUSTER_GUARDED_BY(loop_){};
   std::string address_ MUSTER_GUARDED_BY(loop_);
-  OncePerCause trouble_ MUSTER_GUARDED_BY(loop_);  // until the next Welcome
+  // Until the next Welcome. An untrusted end is reported even where another trouble was before.
+  OncePerCause trouble_ MUSTER_GUARDED_BY(loop_);
+  OncePerCause untrusted_ MUSTER_GUARDED_BY(loop_);
 };
 
 }  // namespace muster::agent

@@ -3,23 +3,14 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <climits>
 #include <fstream>
 
 #include "agent/probe/interfaces.h"
 #include "agent/probe/routes.h"
-#include "common/base/utf8.h"
 
 namespace muster::agent {
-namespace {
-
-bool alnum(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-
-}  // namespace
-
 v1::Inventory probe_inventory(const InventoryOptions& options) {
   v1::Inventory inventory;
   inventory.set_address(options.address);
@@ -46,29 +37,6 @@ void read_network(v1::Inventory& inventory, const Way* way) {
   }
   if (way == nullptr) return;
   if (auto address = way->local_address()) inventory.set_address(std::move(*address));
-}
-
-Result<std::pair<std::string, std::string>> parse_label(const std::string& text) {
-  const auto refuse = [&](const std::string& why) {
-    return fail(ErrorCode::InvalidArgument, "reading label '" + text + "': " + why +
-                                                "; labels are written key=value, as in 'rack=r12'");
-  };
-  const auto equals = text.find('=');
-  if (equals == std::string::npos) return refuse("there is no '='");
-  std::string key = text.substr(0, equals), value = text.substr(equals + 1);
-  if (key.empty() || key.size() > 63 || !alnum(key.front()))
-    return refuse("a key has 1 to 63 characters and begins with a letter or digit");
-  if (!std::ranges::all_of(
-          key, [](char c) { return alnum(c) || c == '.' || c == '_' || c == '/' || c == '-'; })) {
-    return refuse("a key holds letters, digits and any of . _ / -");
-  }
-  if (!is_utf8(text)) return refuse("it is not UTF-8 text");
-  if (value.size() > 255 || !std::ranges::all_of(value, [](char c) {
-        return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f;
-      })) {
-    return refuse("a value has at most 255 printable bytes");
-  }
-  return std::pair{std::move(key), std::move(value)};
 }
 
 Result<BootId> read_boot_id() {

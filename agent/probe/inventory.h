@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
@@ -44,9 +43,6 @@ v1::Inventory probe_inventory(const InventoryOptions& options);
 // controller (`way`; null: the operator gave the address). An address or routes that cannot be read
 // now stay as they are.
 void read_network(v1::Inventory& inventory, const Way* way);
-
-// "k=v" of --label. Keys: [a-zA-Z0-9]([a-zA-Z0-9._/-]{0,62}); values: up to 255 printable bytes.
-Result<std::pair<std::string, std::string>> parse_label(const std::string& text);
 
 Result<BootId> read_boot_id();
 std::string host_name();

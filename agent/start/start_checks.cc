@@ -103,8 +103,10 @@ std::optional<Refusal> check_user(const v1::NodeLaunch& order, UserEntry& user, 
   set_user = false;
   auto found = find_user(order.user());
   if (!found)
-    return refusal_of(
-        std::move(found.error()).in(fmt::format("starting as user '{}'", order.user())));
+    return refusal_of(std::move(found.error())
+                          .in(order.user().empty()
+                                  ? "starting as the agent's own user"
+                                  : fmt::format("starting as user '{}'", order.user())));
   user = std::move(*found);
   if (user.uid == ::geteuid()) return std::nullopt;
   if (::geteuid() != 0) {

@@ -109,6 +109,10 @@ std::string jobs_text(const std::vector<v1::Job>& jobs, bool wide, const Style& 
                           {"RESTARTS", Align::Right},
                           {"AGE", Align::Right}},
               .rows = {}};
+  std::set<std::string_view> owners;
+  for (const auto& job : jobs) owners.insert(job.owner());
+  const bool with_owner = wide || owners.size() > 1;
+  if (with_owner) table.columns.push_back({"OWNER"});
   if (wide) {
     table.columns.push_back({"SINCE", Align::Right});
     table.columns.push_back({"ATTEMPT", Align::Right});
@@ -134,6 +138,7 @@ std::string jobs_text(const std::vector<v1::Job>& jobs, bool wide, const Style& 
                                     run_text(job, now),
                                     fmt::format("{}", job.restarts()),
                                     duration_text(now - to_wall(job.submitted_at()))};
+    if (with_owner) row.push_back(job.owner().empty() ? "-" : printable(job.owner()));
     if (wide) {
       row.push_back(since_text(job, now));
       row.push_back(fmt::format("{}", job.attempt()));

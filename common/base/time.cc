@@ -1,22 +1,11 @@
 #include "common/base/time.h"
 
-#include <charconv>
-#include <cstdlib>
 #include <ctime>
-#include <string_view>
+
+#include "common/base/wall_clock_offset.h"
 
 namespace muster {
 namespace {
-
-// A value that is no number counts as none.
-Duration wall_clock_offset() {
-  const char* value = std::getenv(kWallClockOffsetVariable);
-  const std::string_view text = value == nullptr ? "" : value;
-  std::int32_t milliseconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), milliseconds);
-  if (error != std::errc() || end != text.data() + text.size()) return {};
-  return std::chrono::milliseconds(milliseconds);
-}
 
 class SystemClock final : public Clock {
  public:
@@ -31,7 +20,7 @@ class SystemClock final : public Clock {
     clock_gettime(id, &value);
     return std::chrono::seconds(value.tv_sec) + std::chrono::nanoseconds(value.tv_nsec);
   }
-  const Duration offset_ = wall_clock_offset();
+  const Duration offset_ = wall_clock_offset().value_or(Duration{});
 };
 
 }  // namespace

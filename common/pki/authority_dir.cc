@@ -1,6 +1,7 @@
 #include "common/pki/authority_dir.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <optional>
@@ -21,7 +22,15 @@ struct AuthorityFiles {
 Result<void> prepare_dir(const std::filesystem::path& dir) {
   if (auto made = io::make_dirs(dir, 0700); !made) return made;
   struct stat info{};
-  if (::stat(dir.c_str(), &info) != 0) return fail_errno("checking '" + dir.string() + "'", errno);
+  if (::lstat(dir.c_str(), &info) != 0) return fail_errno("checking '" + dir.string() + "'", errno);
+  if (!S_ISDIR(info.st_mode))
+    return fail(ErrorCode::NotAllowed,
+                "'" + dir.string() + "' is a link; put the directory itself there");
+  const uid_t own = ::geteuid();
+  if (info.st_uid != own && info.st_uid != 0)
+    return fail(ErrorCode::NotAllowed,
+                "'" + dir.string() + "' belongs to user " + std::to_string(info.st_uid) +
+                    ", who may change what is in it; chown it to user " + std::to_string(own));
   if ((info.st_mode & 022) != 0)
     return fail(ErrorCode::NotAllowed, "others may write in '" + dir.string() + "'; chmod 700 it");
   return {};

@@ -62,6 +62,12 @@ std::string digest_of_public_key(const X509* certificate) {
   return sha256_hex(text_in(bio.get()));
 }
 
+std::string digest_of(const X509* certificate) {
+  const BioOwner bio = empty_bio();
+  if (!bio || ::i2d_X509_bio(bio.get(), certificate) != 1) return {};
+  return sha256_hex(text_in(bio.get()));
+}
+
 std::string common_name_of(const X509* certificate) {
   const X509_NAME* subject = ::X509_get_subject_name(certificate);
   const int at = ::X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
@@ -73,6 +79,8 @@ std::string common_name_of(const X509* certificate) {
   if (size < 0) return {};
   return {reinterpret_cast<const char*>(utf8), static_cast<std::size_t>(size)};
 }
+
+constexpr std::string_view kClockSays = ", and this machine's clock says ";
 
 }  // namespace
 
@@ -99,10 +107,12 @@ Result<Certificate> Certificate::from_pem(std::string_view pem) {
   const auto not_before = wall_time(::X509_get0_notBefore(x509));
   const auto not_after = wall_time(::X509_get0_notAfter(x509));
   const BioOwner text = empty_bio();
+  certificate.digest_ = digest_of(x509);
   certificate.serial_ = serial_of(x509);
   certificate.public_digest_ = digest_of_public_key(x509);
   if (!not_before || !not_after || certificate.serial_.empty() ||
-      certificate.public_digest_.empty() || !text || ::PEM_write_bio_X509(text.get(), x509) != 1)
+      certificate.public_digest_.empty() || certificate.digest_.empty() || !text ||
+      ::PEM_write_bio_X509(text.get(), x509) != 1)
     return openssl_failed(ErrorCode::InvalidArgument, std::string(kReading) + ": it is damaged");
   certificate.pem_ = text_in(text.get());
   certificate.not_before_ = *not_before;
@@ -153,16 +163,25 @@ Result<void> Certificate::check_time(WallTime now) const {
 
 Result<void> check_time(const Identity& owner, WallTime not_before, WallTime not_after,
                         WallTime now) {
+  const std::string fault = time_fault(owner, not_before, not_after, now);
+  if (fault.empty()) return {};
+  return fail(ErrorCode::NotAllowed,
+              fault + std::string(kClockSays) + utc_text(now) +
+                  (now < not_before ? ": set the clock"
+                                    : "; a new one is made by `muster cert issue`, or set the "
+                                      "clock, if it is wrong"));
+}
+
+std::string time_fault(const Identity& owner, WallTime not_before, WallTime not_after,
+                       WallTime now) {
   const std::string who = "the certificate of " + text_of(owner);
-  const std::string clock = ", and this machine's clock says " + utc_text(now);
-  if (now < not_before)
-    return fail(ErrorCode::NotAllowed,
-                who + " is valid from " + utc_text(not_before) + " on" + clock + ": set the clock");
-  if (now > not_after)
-    return fail(ErrorCode::NotAllowed,
-                who + " ended at " + utc_text(not_after) + clock +
-                    "; a new one is made by `muster cert issue`, or set the clock, if it is wrong");
+  if (now < not_before) return who + " is valid from " + utc_text(not_before) + " on";
+  if (now > not_after) return who + " ended at " + utc_text(not_after);
   return {};
+}
+
+std::string_view without_clock(std::string_view sentence) {
+  return sentence.substr(0, sentence.find(kClockSays));
 }
 
 }  // namespace muster::pki

@@ -24,6 +24,8 @@ class Certificate {
   [[nodiscard]] const std::string& serial() const { return serial_; }  // hex, lower case
   // SHA-256 of the SubjectPublicKeyInfo, in hex, as Key::public_digest().
   [[nodiscard]] const std::string& public_digest() const { return public_digest_; }
+  // SHA-256 of the whole certificate (DER), in hex.
+  [[nodiscard]] const std::string& digest() const { return digest_; }
   // Empty if there is none. It is for people; only a CA of muster is known by it.
   [[nodiscard]] const std::string& common_name() const { return common_name_; }
   [[nodiscard]] bool is_ca() const { return is_ca_; }
@@ -48,6 +50,7 @@ class Certificate {
   WallTime not_after_;
   std::string serial_;
   std::string public_digest_;
+  std::string digest_;
   std::string common_name_;
   bool is_ca_ = false;
 };
@@ -56,5 +59,12 @@ class Certificate {
 // both times, because the clock may be what is wrong.
 Result<void> check_time(const Identity& owner, WallTime not_before, WallTime not_after,
                         WallTime now);
+// Why the certificate of `owner` does not count now, without a word about the clock: the same text
+// at each call. Empty: it counts.
+std::string time_fault(const Identity& owner, WallTime not_before, WallTime not_after,
+                       WallTime now);
+// A sentence with that of check_time(), up to what the clock says: for those who report each cause
+// once. Any other sentence is returned whole.
+std::string_view without_clock(std::string_view sentence);
 
 }  // namespace muster::pki

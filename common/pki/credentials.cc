@@ -1,6 +1,7 @@
 #include "common/pki/credentials.h"
 
 #include <openssl/x509.h>
+#include <unistd.h>
 
 #include <system_error>
 #include <vector>
@@ -21,13 +22,29 @@ std::unexpected<Error> unusable(std::string what) {
   return fail(ErrorCode::InvalidArgument, "reading credentials: " + std::move(what));
 }
 
-std::unexpected<Error> is_there(const std::filesystem::path& path) {
+std::string text_of_file(const Credentials& credentials) {
+  return credentials.key_pem + credentials.certificate_pem + credentials.ca_pem;
+}
+
+std::unexpected<Error> is_there(const std::filesystem::path& path, std::string_view what) {
   return fail(ErrorCode::Conflict,
-              "writing credentials to '" + path.string() +
+              "writing " + std::string(what) + " to '" + path.string() +
                   "': the file is there already; name another one, or remove it");
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> Credentials::ca_digests() const {
+  const auto blocks = pem_blocks(ca_pem);
+  if (!blocks) return fail(Error(blocks.error()));
+  std::vector<std::string> digests;
+  for (const PemBlock& block : *blocks) {
+    const auto ca = Certificate::from_pem(block.text);
+    if (!ca) return fail(Error(ca.error()));
+    digests.push_back(ca->digest());
+  }
+  return digests;
+}
 
 Result<void> Credentials::check_time(WallTime now) const {
   return pki::check_time(identity, not_before, not_after, now);
@@ -96,19 +113,34 @@ Result<Credentials> read_credentials(const std::filesystem::path& path) {
   return credentials;
 }
 
-Result<void> check_absent(const std::filesystem::path& path) {
+Result<void> check_creatable(const std::filesystem::path& path, std::string_view what) {
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
-    return is_there(path);
+    return is_there(path, what);
+  const std::filesystem::path dir = path.has_parent_path() ? path.parent_path() : ".";
+  const std::string doing = "writing " + std::string(what) + " to '" + path.string() + "': ";
+  if (!std::filesystem::is_directory(dir, ignored))
+    return fail(ErrorCode::NotFound, doing + "there is no directory '" + dir.string() +
+                                         "'; make it, or name another file");
+  if (::access(dir.c_str(), W_OK | X_OK) != 0)
+    return fail(ErrorCode::NotAllowed, doing + "you may not write in the directory '" +
+                                           dir.string() + "'; name another file");
   return {};
 }
 
 Result<void> create_credentials(const std::filesystem::path& path, const Credentials& credentials) {
-  const auto created =
-      io::create_file(path, credentials.key_pem + credentials.certificate_pem + credentials.ca_pem,
-                      io::Durable::Yes);
-  if (!created) return fail(Error(created.error()).in("writing credentials"));
-  if (!*created) return is_there(path);
+  const auto created = io::create_file(path, text_of_file(credentials), io::Durable::Yes);
+  if (!created)
+    return fail(Error(created.error()).in("writing credentials to '" + path.string() + "'"));
+  if (!*created) return is_there(path, "credentials");
+  return {};
+}
+
+Result<void> replace_credentials(const std::filesystem::path& path,
+                                 const Credentials& credentials) {
+  if (auto replaced = io::replace_file(path, text_of_file(credentials), io::Durable::Yes);
+      !replaced)
+    return fail(std::move(replaced.error()).in("writing credentials"));
   return {};
 }
 

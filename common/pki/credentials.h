@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/time.h"
@@ -24,6 +25,8 @@ struct Credentials {
   WallTime not_before;
   WallTime not_after;
 
+  // Certificate::digest() of each CA that counts.
+  [[nodiscard]] Result<std::vector<std::string>> ca_digests() const;
   // NotAllowed outside of the certificate's time (pki::check_time).
   [[nodiscard]] Result<void> check_time(WallTime now) const;
   friend bool operator==(const Credentials&, const Credentials&) = default;
@@ -38,10 +41,14 @@ Result<Credentials> parse_credentials(std::string_view text);
 // belongs to neither this user nor root; and those of parse_credentials().
 Result<Credentials> read_credentials(const std::filesystem::path& path);
 
-// Conflict if there is something at the path, also a link. For a caller that wants to know before
-// it asks for a certificate; create_credentials() checks it again.
-Result<void> check_absent(const std::filesystem::path& path);
+// For a caller that wants to know before it asks for what it will write: `what` ("credentials") is
+// for the errors. Writing finds all of it again. Errors: Conflict if anything is at the path,
+// also a link; NotFound if its directory is not there; NotAllowed if this user may not write in it.
+Result<void> check_creatable(const std::filesystem::path& path, std::string_view what);
 // Writes a new file with mode 0600, durably. Conflict if there is one already.
 Result<void> create_credentials(const std::filesystem::path& path, const Credentials& credentials);
+// The same in place of what is there: readers see the old bytes or the new ones, also after a
+// crash.
+Result<void> replace_credentials(const std::filesystem::path& path, const Credentials& credentials);
 
 }  // namespace muster::pki

@@ -20,8 +20,6 @@ bool is_cluster_id(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, is_lower_or_digit);
 }
 
-bool is_identity_name(std::string_view text) { return is_node_name(text); }
-
 std::string uri_of(const Identity& identity) {
   const std::string begin = std::string(kUriScheme) + identity.cluster + "/";
   switch (identity.role) {
@@ -51,7 +49,7 @@ Result<Identity> parse_identity(std::string_view uri) {
   if (!rest.starts_with(kNode) && !rest.starts_with(kUser)) return refused();
   identity.role = rest.starts_with(kNode) ? Role::Node : Role::User;
   identity.name = rest.substr(kNode.size());
-  if (!is_identity_name(identity.name)) return refused();
+  if (!is_node_name(identity.name)) return refused();
   return identity;
 }
 

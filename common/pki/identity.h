@@ -21,14 +21,13 @@ enum class Role : std::uint8_t { Controller, Node, User };
 struct Identity {
   std::string cluster;
   Role role = Role::Controller;
-  std::string name;  // of the node or the user; the controller has none
+  // Of the node or the user, with the rule of nodes (common/base/names.h). The controller has none.
+  std::string name;
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
 // 1 to 64 of a-z and 0-9.
 [[nodiscard]] bool is_cluster_id(std::string_view text);
-// Names of users have the rule of nodes (common/base/names.h).
-[[nodiscard]] bool is_identity_name(std::string_view text);
 
 [[nodiscard]] std::string uri_of(const Identity& identity);
 // Accepts only what uri_of() writes, byte for byte. The error is InvalidArgument.

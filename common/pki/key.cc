@@ -132,6 +132,25 @@ Result<Key> Key::from_public_pem(std::string_view public_pem) {
   return Key(std::move(key), false);
 }
 
+Result<Key> Key::from_public_der(std::string_view public_der) {
+  const OpenSslErrors errors;
+  if (public_der.size() > kKeyPemBytesMax)
+    return fail(ErrorCode::InvalidArgument, std::string(kReadingPublic) + ": more than " +
+                                                std::to_string(kKeyPemBytesMax) + " bytes");
+  const auto* next = reinterpret_cast<const unsigned char*>(public_der.data());
+  const unsigned char* const end = next + public_der.size();
+  KeyOwner key(::d2i_PUBKEY(nullptr, &next, static_cast<long>(public_der.size())));
+  if (!key)
+    return openssl_failed(ErrorCode::InvalidArgument,
+                          std::string(kReadingPublic) + ": it does not decode");
+  if (next != end)
+    return fail(ErrorCode::InvalidArgument,
+                std::string(kReadingPublic) + ": there are bytes behind it");
+  if (auto sound = check_p256(key.get(), kReadingPublic, ::EVP_PKEY_public_check); !sound)
+    return fail(std::move(sound.error()));
+  return Key(std::move(key), false);
+}
+
 Result<std::string> Key::private_pem() const {
   if (!is_pair_)
     return fail(ErrorCode::InvalidArgument, "writing the private key: this is a public key alone");
@@ -151,11 +170,17 @@ Result<std::string> Key::public_pem() const {
   return text_in(bio.get());
 }
 
-std::string Key::public_digest() const {
+Result<std::string> Key::public_der() const {
   const OpenSslErrors errors;
   const BioOwner bio = empty_bio();
-  if (!bio || ::i2d_PUBKEY_bio(bio.get(), key_.get()) != 1) return {};
-  return sha256_hex(text_in(bio.get()));
+  if (!bio || ::i2d_PUBKEY_bio(bio.get(), key_.get()) != 1)
+    return openssl_failed(ErrorCode::Internal, "writing the public key");
+  return text_in(bio.get());
+}
+
+std::string Key::public_digest() const {
+  const auto der = public_der();
+  return der ? sha256_hex(*der) : std::string();
 }
 
 }  // namespace muster::pki

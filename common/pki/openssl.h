@@ -1,5 +1,5 @@
-// Owners of libcrypto's objects, texts in and out of its BIOs, and its errors as ours. Internal to
-// common/pki. Any thread: libcrypto keeps one queue of errors for each thread.
+// Owners of libcrypto's objects, texts in and out of its BIOs, and its errors as ours. For
+// common/pki and common/enrol. Any thread: libcrypto keeps one queue of errors for each thread.
 #pragma once
 
 #include <openssl/types.h>

@@ -1,5 +1,5 @@
-// Splits a text into its PEM blocks (RFC 7468). Pure; linear time; decodes nothing. Internal to
-// common/pki.
+// Splits a text into its PEM blocks (RFC 7468). Pure; linear time; decodes nothing. For
+// common/pki and common/enrol.
 //
 // It counts the blocks before libcrypto sees one: libcrypto reads the first that fits, and passes
 // over the others.

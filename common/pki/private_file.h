@@ -1,4 +1,4 @@
-// Reads a file whose bytes are a secret. Stateless, any thread; blocking. Internal to common/pki.
+// Reads a file whose bytes are a secret. Stateless, any thread; blocking.
 #pragma once
 
 #include <cstddef>

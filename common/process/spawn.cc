@@ -43,7 +43,8 @@ int redirect(posix_spawn_file_actions_t* actions, const SpawnRequest& request) {
     return ::posix_spawn_file_actions_addopen(actions, fd, file.path.c_str(), file.flags,
                                               file.mode);
   };
-  int error = open(0, request.standard_in);
+  int error = request.in_fd ? ::posix_spawn_file_actions_adddup2(actions, *request.in_fd, 0)
+                            : open(0, request.standard_in);
   if (error == 0)
     error = request.out_fd ? ::posix_spawn_file_actions_adddup2(actions, *request.out_fd, 1)
                            : open(1, request.standard_out);

@@ -30,7 +30,8 @@ struct SpawnRequest {
   OpenFile standard_in{.path = "/dev/null"};
   OpenFile standard_out{.path = "/dev/null", .flags = 01};
   std::optional<OpenFile> standard_err;  // none: same as standard_out
-  // a descriptor of this process in place of standard_out (a pipe's end)
+  // a descriptor of this process in place of standard_in, standard_out (a pipe's end)
+  std::optional<int> in_fd;
   std::optional<int> out_fd;
   std::optional<int> err_fd;
   bool inherit_standard = false;  // leave 0, 1, 2 as they are

@@ -5,16 +5,16 @@
 #include "common/base/time.h"
 #include "common/pki/identity.h"
 #include "common/rpc/backoff.h"
+#include "common/rpc/connection_times.h"
 
 namespace muster::rpc {
 namespace {
 
-constexpr int kKeepaliveTimeMs = 5'000;
-constexpr int kKeepaliveTimeoutMs = 3'000;
+constexpr int kKeepaliveTimeMs = kKeepaliveTime / std::chrono::milliseconds(1);
+constexpr int kKeepaliveTimeoutMs = kKeepaliveTimeout / std::chrono::milliseconds(1);
 // It is long enough for a lost first packet (sent again after 1 s) and for a server that has to
 // greet 2,000 others.
 constexpr int kConnectMostMs = 2'000;
-constexpr int kHandshakeMostMs = 10'000;
 constexpr std::size_t kSocketPathMax = 107;  // sun_path, with its terminator
 
 }  // namespace
@@ -107,10 +107,9 @@ void tune_server(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // Of TLS and of HTTP/2. gRPC's own bound is two minutes.
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMostMs);
-  // A second daemon on the port must fail and not share the port.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // gRPC's own bound is two minutes.
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(kHandshakeMost.count()));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsMax);
   builder.SetMaxReceiveMessageSize(kRequestBytesMax);
 }

@@ -12,10 +12,11 @@ constexpr std::size_t kFileBytesMax = 64 << 10;
 }  // namespace
 
 Result<void> write_endpoint_file(const std::filesystem::path& path, const EndpointFile& file) {
-  const nlohmann::ordered_json json = {{"address", file.address},
-                                       {"tcp", file.tcp},
-                                       {"cluster_id", file.cluster_id},
-                                       {"pid", file.pid}};
+  nlohmann::ordered_json json = {{"address", file.address},
+                                 {"tcp", file.tcp},
+                                 {"cluster_id", file.cluster_id},
+                                 {"pid", file.pid}};
+  if (!file.enrol.empty()) json["enrol"] = file.enrol;
   if (auto written = io::replace_file(path, json.dump(2) + "\n", io::Durable::No); !written)
     return fail(std::move(written.error()).in("writing the endpoint file"));
   return {};
@@ -29,6 +30,7 @@ Result<EndpointFile> read_endpoint_file(const std::filesystem::path& path) {
   try {
     file = {.address = json.at("address").get<std::string>(),
             .tcp = json.value("tcp", std::vector<std::string>()),
+            .enrol = json.value("enrol", std::string()),
             .cluster_id = json.value("cluster_id", std::string()),
             .pid = json.value("pid", std::uint64_t{0})};
   } catch (const nlohmann::json::exception&) {

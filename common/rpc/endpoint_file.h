@@ -1,8 +1,8 @@
 // Reads and writes the small file by which clients and agents of one machine find the controller,
 // which writes it. Stateless functions, any thread; blocking.
 //
-// It is JSON: address (the first unix socket), tcp (every TCP address), cluster_id, pid. Its mode
-// is 0600, and it is replaced by rename.
+// It is JSON: address (the first unix socket), tcp (every TCP address), enrol (the enrolment port,
+// if there is one), cluster_id, pid. Its mode is 0600, and it is replaced by rename.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@ namespace muster::rpc {
 struct EndpointFile {
   std::string address;
   std::vector<std::string> tcp;  // for callers with a certificate
+  std::string enrol;             // HOST:PORT; empty: there is none
   std::string cluster_id;
   std::uint64_t pid = 0;  // of the controller that wrote it
   friend bool operator==(const EndpointFile&, const EndpointFile&) = default;

@@ -47,19 +47,6 @@ class Processor final : public grpc::AuthMetadataProcessor {
   }
 
  private:
-  // The sentence is the same at every call, so that it is logged once.
-  Result<void> check_time(const pki::Certificate& certificate, const pki::Identity& owner) const {
-    const WallTime now = clock_.now().wall;
-    if (now > certificate.not_after())
-      return fail(ErrorCode::NotAllowed, "the certificate of " + pki::text_of(owner) +
-                                             " ended at " + utc_text(certificate.not_after()) +
-                                             ", by the controller's clock");
-    if (now < certificate.not_before())
-      return fail(ErrorCode::NotAllowed,
-                  "the certificate of " + pki::text_of(owner) + " is valid from " +
-                      utc_text(certificate.not_before()) + " on, by the controller's clock");
-    return {};
-  }
   Result<void> check(const grpc::AuthContext& context, std::string_view method) const {
     constexpr std::string_view kDoing = "calling the controller";
     const auto certificate = certificate_of(context);
@@ -69,8 +56,16 @@ class Processor final : public grpc::AuthMetadataProcessor {
     if (identity->cluster != cluster_)
       return fail(ErrorCode::NotAllowed, std::string(kDoing) + ": the certificate is of cluster '" +
                                              identity->cluster + "', this is '" + cluster_ + "'");
-    if (auto valid = check_time(*certificate, *identity); !valid)
-      return fail(std::move(valid.error()).in(std::string(kDoing)));
+    // The sentence is the same at every call, so that it is logged once.
+    const std::string fault = pki::time_fault(*identity, certificate->not_before(),
+                                              certificate->not_after(), clock_.now().wall);
+    if (!fault.empty())
+      return fail(ErrorCode::NotAllowed,
+                  std::string(kDoing) + ": " + fault + ", by the controller's clock");
+    if (checks_.not_revoked) {
+      if (auto counts = checks_.not_revoked(*identity, *certificate); !counts)
+        return fail(std::move(counts.error()).in(std::string(kDoing)));
+    }
     return checks_.may_call(*identity, method);
   }
 
@@ -97,12 +92,17 @@ Caller caller_of(const grpc::ServerContextBase& context) {
   const auto auth = context.auth_context();
   if (auth == nullptr) return {};
   const std::string_view transport = property(*auth, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
-  if (transport == kInsecure) return {.is_owner = true, .identity = {}};
+  if (transport == kInsecure)
+    return {.is_owner = true, .identity = {}, .key = {}, .not_before = {}};
   if (transport != GRPC_SSL_TRANSPORT_SECURITY_TYPE) return {};
   const auto certificate = certificate_of(*auth);
   auto identity = certificate ? certificate->identity()
                               : Result<pki::Identity>(fail(Error(certificate.error())));
-  return identity ? Caller{.is_owner = false, .identity = std::move(*identity)} : Caller{};
+  return identity ? Caller{.is_owner = false,
+                           .identity = std::move(*identity),
+                           .key = certificate->public_digest(),
+                           .not_before = certificate->not_before()}
+                  : Caller{};
 }
 
 Result<void> speaks_for(const Caller& caller, const NodeName& node, std::string_view doing) {

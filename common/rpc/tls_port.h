@@ -15,11 +15,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/base/time.h"
+#include "common/pki/certificate.h"
 #include "common/pki/credentials.h"
 #include "common/pki/identity.h"
 
@@ -29,6 +31,8 @@ struct CallChecks {
   // May this caller call this method ("/muster.v1.JobService/GetJob")? The error is the answer:
   // Unsupported for a method that does not exist.
   std::function<Result<void>(const pki::Identity&, std::string_view method)> may_call;
+  // Does the certificate still count? Its time is checked already. Empty: it does.
+  std::function<Result<void>(const pki::Identity&, const pki::Certificate&)> not_revoked = {};
   // Each call that was refused, with the answer. Empty: nobody is interested.
   std::function<void(const Error&)> on_refused;
 };
@@ -43,6 +47,9 @@ std::shared_ptr<grpc::ServerCredentials> tls_credentials(const pki::Credentials&
 struct Caller {
   bool is_owner = false;
   std::optional<pki::Identity> identity;
+  // Of the certificate, with an identity: SHA-256 of its public key (hex), and its first moment.
+  std::string key = {};
+  WallTime not_before{};
 };
 Caller caller_of(const grpc::ServerContextBase& context);
 

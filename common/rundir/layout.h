@@ -7,6 +7,10 @@
 //     identity            node instance, cluster id, newest lineage of the controller's journal,
 //                         and of it the highest epoch and the highest acknowledged journal index
 //                         (synced: must survive a power cut)
+//     credentials.pem     the node's certificate and its key, where the agent got them itself and
+//                         --credentials names no other file: mode 0600 (synced)
+//     enrol.key           the key of a certificate that the agent has asked for and does not have
+//                         yet: mode 0600 (synced)
 //     devices             the devices that the agent announced last, for its next start (synced)
 //     lock                flock: one agent for each state directory. It has the agent's pid and the
 //                         start time of that process.
@@ -68,6 +72,8 @@ class AgentLayout {
   explicit AgentLayout(std::filesystem::path state_dir) : root_(std::move(state_dir)) {}
   [[nodiscard]] const std::filesystem::path& root() const { return root_; }
   [[nodiscard]] std::filesystem::path identity() const { return root_ / "identity"; }
+  [[nodiscard]] std::filesystem::path credentials() const { return root_ / "credentials.pem"; }
+  [[nodiscard]] std::filesystem::path enrol_key() const { return root_ / "enrol.key"; }
   [[nodiscard]] std::filesystem::path devices() const { return root_ / "devices"; }
   [[nodiscard]] std::filesystem::path lock() const { return root_ / "lock"; }
   [[nodiscard]] std::filesystem::path write_test() const { return root_ / "write-test"; }

@@ -131,19 +131,24 @@ grpc::Status show_table(const std::string& doing, Recorded& recorded,
   return grpc::Status::OK;
 }
 
-// Calls `show(job)`: on the strand for a job in the ledger; on the archive's thread for an archived
-// job.
-void with_job(Edge& edge, const std::string& ref, grpc::ServerUnaryReactor* reactor,
-              std::function<void(const core::JobRecord&)> show) {
-  const bool taken = edge.shell.read([&edge, ref, reactor,
-                                      show = std::move(show)](const View& view) {
+// Calls `show(job)`, if the caller may see it: on the strand for a job in the ledger; on the
+// archive's thread for an archived job.
+void with_job(Edge& edge, const JobAccess& access, const std::string& ref,
+              grpc::ServerUnaryReactor* reactor, std::function<void(const core::JobRecord&)> show) {
+  const auto checked = [access, reactor, show = std::move(show)](const core::JobRecord& job) {
+    const auto allowed = access.check(job.id.str(), job.owner);
+    if (!allowed) return reactor->Finish(rpc::to_status(allowed.error()));
+    show(job);
+  };
+  const bool taken = edge.shell.read([&edge, ref, reactor, checked](const View& view) {
     const auto found = resolve_job(view.ledger, ref, RefFor::Reading);
     if (!found) return reactor->Finish(rpc::to_status(found.error()));
-    if (!found->archived) return show(view.ledger.jobs.at(found->id));
-    read_archived(edge.shell, found->id, false, [reactor, show](Result<ArchivedRecord> archived) {
-      if (!archived) return reactor->Finish(rpc::to_status(archived.error()));
-      show(archived->job);
-    });
+    if (!found->archived) return checked(view.ledger.jobs.at(found->id));
+    read_archived(edge.shell, found->id, false,
+                  [reactor, checked](Result<ArchivedRecord> archived) {
+                    if (!archived) return reactor->Finish(rpc::to_status(archived.error()));
+                    checked(archived->job);
+                  });
   });
   if (!taken) reactor->Finish(overloaded());
 }
@@ -159,10 +164,10 @@ std::string ranks_there(std::size_t ranks, std::size_t inside) {
                      numbers(inside));
 }
 
-void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
+void get_rank_launch(Edge& edge, const JobAccess& access, const v1::GetRankLaunchRequest* request,
                      v1::GetRankLaunchResponse* response, grpc::ServerUnaryReactor* reactor) {
   with_job(
-      edge, request->job(), reactor,
+      edge, access, request->job(), reactor,
       [&edge, request, response, reactor](const core::JobRecord& job) {
         const bool scripts = job.spec.launch().per() == v1::LAUNCH_PER_NODE;
         const bool training = scripts && request->training();
@@ -208,9 +213,9 @@ void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
       });
 }
 
-void get_rank_table(Edge& edge, const v1::GetRankTableRequest* request,
+void get_rank_table(Edge& edge, const JobAccess& access, const v1::GetRankTableRequest* request,
                     v1::GetRankTableResponse* response, grpc::ServerUnaryReactor* reactor) {
-  with_job(edge, request->job(), reactor,
+  with_job(edge, access, request->job(), reactor,
            [&edge, request, response, reactor](const core::JobRecord& job) {
              const core::AttemptRecord* attempt = find_attempt(job, request->attempt());
              std::string doing = fmt::format("showing the rank table of job '{}'", job.id.str());

@@ -12,9 +12,9 @@
 namespace muster::controller {
 
 // Both finish `reactor`, now or later; request and response must live until then.
-void get_rank_launch(Edge& edge, const v1::GetRankLaunchRequest* request,
+void get_rank_launch(Edge& edge, const JobAccess& access, const v1::GetRankLaunchRequest* request,
                      v1::GetRankLaunchResponse* response, grpc::ServerUnaryReactor* reactor);
-void get_rank_table(Edge& edge, const v1::GetRankTableRequest* request,
+void get_rank_table(Edge& edge, const JobAccess& access, const v1::GetRankTableRequest* request,
                     v1::GetRankTableResponse* response, grpc::ServerUnaryReactor* reactor);
 
 // The ranks that an attempt has, for the end of a sentence. `inside`: the ranks of the training

@@ -1,31 +1,73 @@
 #include "controller/api/certificate_service.h"
 
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <array>
+#include <cerrno>
+
 #include "common/base/duration.h"
-#include "common/log/log.h"
+#include "common/base/names.h"
+#include "common/digest/sha256.h"
+#include "common/enrol/token.h"
 #include "common/pki/key.h"
 #include "common/proto/proto_time.h"
 #include "common/rpc/status.h"
 #include "common/spec/keys/values.h"
+#include "controller/access/subject.h"
+#include "controller/api/access_list.h"
+#include "controller/api/bounded.h"
+#include "controller/api/edge.h"
 
 namespace muster::controller {
 namespace {
 
 constexpr Duration kLifetimeLeast = std::chrono::hours(1);
 constexpr Duration kLifetimeMost = std::chrono::hours(24 * 3'650);
+constexpr std::size_t kIdBytes = 5, kSecretBytes = 20;
+constexpr std::string_view kOwner = "owner";
+
+// Random bytes of the kernel, as hex digits.
+Result<std::string> random_hex(std::size_t bytes, std::string_view doing) {
+  std::array<unsigned char, 32> random{};
+  if (::getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes))
+    return fail_errno(std::string(doing) + ": asking for random bytes", errno);
+  std::string text;
+  for (std::size_t i = 0; i < bytes; ++i) text += fmt::format("{:02x}", random[i]);
+  return text;
+}
 
 }  // namespace
+
+template <class Fill>
+void CertificateService::decide(core::Input input, Now now, grpc::ServerUnaryReactor* reactor,
+                                Fill fill) {
+  const bool taken = shell_.submit(
+      std::move(input), now,
+      [reactor, fill = std::move(fill)](const Outcome& outcome, const View& view) mutable {
+        if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
+        fill(view);
+        reactor->Finish(grpc::Status::OK);
+      });
+  if (!taken) reactor->Finish(overloaded());
+}
+
+// --- certificates --------------------------------------------------------------------------------
 
 grpc::ServerUnaryReactor* CertificateService::IssueCertificate(
     grpc::CallbackServerContext* context, const v1::IssueCertificateRequest* request,
     v1::IssueCertificateResponse* response) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto done = issue(*request, *response);
-  reactor->Finish(done ? grpc::Status::OK : rpc::to_status(done.error()));
-  return reactor;
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    const Now now = clock_.now();
+    auto input = issue(*request, *response, now.wall);
+    if (!input) return reactor->Finish(rpc::to_status(input.error()));
+    decide(std::move(*input), now, reactor, [](const View&) {});
+  });
 }
 
-Result<void> CertificateService::issue(const v1::IssueCertificateRequest& request,
-                                       v1::IssueCertificateResponse& response) const {
+Result<core::IssueCertificate> CertificateService::issue(const v1::IssueCertificateRequest& request,
+                                                         v1::IssueCertificateResponse& response,
+                                                         WallTime now) const {
   if (!authority_) return fail(Error(authority_.error()).in("issuing a certificate"));
   const bool node = request.has_node();
   const pki::Identity subject{.cluster = authority_->cluster(),
@@ -33,7 +75,7 @@ Result<void> CertificateService::issue(const v1::IssueCertificateRequest& reques
                               .name = node ? request.node() : request.user()};
   const std::string doing = std::string("issuing a certificate for ") +
                             (node ? "node '" : "user '") + spec::shown(subject.name) + "'";
-  if (!pki::is_identity_name(subject.name))
+  if (!is_node_name(subject.name))
     return fail(ErrorCode::InvalidArgument,
                 doing +
                     ": not a name; letters, digits, '.', '_', '-', at most 63, the first a letter "
@@ -43,15 +85,110 @@ Result<void> CertificateService::issue(const v1::IssueCertificateRequest& reques
     return fail(ErrorCode::InvalidArgument, doing + ": its lifetime must be 1h to 3650d");
   const auto key = pki::Key::from_public_pem(request.public_key());
   if (!key) return fail(Error(key.error()).in(doing));
-  const auto issued = authority_->issue(*key, subject, clock_.now().wall, lifetime);
+  const auto issued = authority_->issue(*key, subject, now, lifetime);
   if (!issued) return fail(Error(issued.error()).in(doing));
-  log::info("a certificate was issued", {{"for", pki::text_of(subject)},
-                                         {"serial", issued->serial()},
-                                         {"key", issued->public_digest()},
-                                         {"until", utc_text(issued->not_after())}});
   response.set_certificate(issued->pem());
   response.set_ca(authority_->certificate().pem());
-  return {};
+  return core::IssueCertificate{.subject = *subject_of(subject),
+                                .certificate = record_of(*issued),
+                                .actor = std::string(kOwner)};
+}
+
+grpc::ServerUnaryReactor* CertificateService::ListCertificates(
+    grpc::CallbackServerContext* context, const v1::ListCertificatesRequest* request,
+    v1::ListCertificatesResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    const bool taken = shell_.read([reactor, request, response](const View& view) {
+      const auto listed = list_certificates(view.ledger.access, *request, kPageBytes, *response);
+      reactor->Finish(listed ? grpc::Status::OK : rpc::to_status(listed.error()));
+    });
+    if (!taken) reactor->Finish(overloaded());
+  });
+}
+
+grpc::ServerUnaryReactor* CertificateService::RevokeCertificate(
+    grpc::CallbackServerContext* context, const v1::RevokeCertificateRequest* request,
+    v1::RevokeCertificateResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    core::RevokeCertificate input{.subject = {},
+                                  .serial = spec::shown(request->serial()),
+                                  .why = request->why(),
+                                  .actor = std::string(kOwner)};
+    if (request->has_node())
+      input.subject = {.role = core::SubjectRole::Node, .name = request->node()};
+    if (request->has_user())
+      input.subject = {.role = core::SubjectRole::User, .name = request->user()};
+    if (auto sound = check_reason(request->why(), "revoking certificates"); !sound)
+      return reactor->Finish(rpc::to_status(sound.error()));
+    const std::optional<core::Subject> subject = input.subject;
+    decide(std::move(input), clock_.now(), reactor, [response, subject](const View& view) {
+      if (!subject) return response->set_certificates(1);
+      const auto& certificates = view.ledger.access.certificates;
+      const auto keys = certificates.find(*subject);
+      response->set_certificates(
+          keys == certificates.end() ? 0 : static_cast<std::uint32_t>(keys->second.size()));
+    });
+  });
+}
+
+// --- tokens --------------------------------------------------------------------------------------
+
+grpc::ServerUnaryReactor* CertificateService::CreateToken(grpc::CallbackServerContext* context,
+                                                          const v1::CreateTokenRequest* request,
+                                                          v1::CreateTokenResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    const Now now = clock_.now();
+    auto input = create(*request, *response, now.wall);
+    if (!input) return reactor->Finish(rpc::to_status(input.error()));
+    const std::string id = input->token.token;
+    decide(std::move(*input), now, reactor, [response, id](const View& view) {
+      *response->mutable_token() = to_v1(id, view.ledger.access.tokens.at(id));
+    });
+  });
+}
+
+Result<core::CreateToken> CertificateService::create(const v1::CreateTokenRequest& request,
+                                                     v1::CreateTokenResponse& response,
+                                                     WallTime now) const {
+  constexpr std::string_view kDoing = "making a join token";
+  if (!authority_) return fail(Error(authority_.error()).in(kDoing));
+  auto id = random_hex(kIdBytes, kDoing);
+  if (!id) return fail(std::move(id.error()));
+  auto secret = random_hex(kSecretBytes, kDoing);
+  if (!secret) return fail(std::move(secret.error()));
+  response.set_text(enrol::token_text(
+      {.id = *id, .secret = *secret, .ca_digest = authority_->certificate().digest()}));
+  return core::CreateToken{.token = {.token = *id,
+                                     .secret_sha256 = sha256_hex(*secret),
+                                     .nodes = request.nodes(),
+                                     .uses = request.uses(),
+                                     .ends_at = now + to_duration(request.lifetime()),
+                                     .may_replace = request.may_replace(),
+                                     .actor = std::string(kOwner)}};
+}
+
+grpc::ServerUnaryReactor* CertificateService::ListTokens(grpc::CallbackServerContext* context,
+                                                         const v1::ListTokensRequest*,
+                                                         v1::ListTokensResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    const bool taken = shell_.read([reactor, response](const View& view) {
+      list_tokens(view.ledger.access, *response);
+      reactor->Finish(grpc::Status::OK);
+    });
+    if (!taken) reactor->Finish(overloaded());
+  });
+}
+
+grpc::ServerUnaryReactor* CertificateService::RevokeToken(grpc::CallbackServerContext* context,
+                                                          const v1::RevokeTokenRequest* request,
+                                                          v1::RevokeTokenResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    const std::string id = spec::shown(request->id());
+    core::RevokeToken input{.token = id, .actor = std::string(kOwner)};
+    decide(std::move(input), clock_.now(), reactor, [response, id](const View& view) {
+      *response->mutable_token() = to_v1(id, view.ledger.access.tokens.at(id));
+    });
+  });
 }
 
 }  // namespace muster::controller

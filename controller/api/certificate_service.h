@@ -1,29 +1,58 @@
-// CertificateService issues certificates for nodes and users. run() in main.cc owns it. gRPC's
-// threads call it; a signature takes a fraction of a millisecond, and is made there.
+// CertificateService issues certificates for nodes and users, and makes the tokens by which nodes
+// join; it lists both, and revokes them. run() in main.cc owns it. gRPC's threads call it; a
+// signature takes a fraction of a millisecond, and is made there. The answers come from the shell's
+// strand.
 //
-// Nothing is kept of what was issued but a line in the log: a certificate counts until it ends.
+// Only callers over the unix socket get here (controller/access/call_rules.h). gRPC does not say
+// which process that was, so the actor of what they do is "owner": the user who runs the
+// controller.
+//
+// A secret is made here, and leaves in the one answer. Only its SHA-256 is kept.
 #pragma once
 
 #include "common/base/time.h"
 #include "common/pki/authority.h"
+#include "controller/shell/shell.h"
 #include "muster/v1/certificate_service.grpc.pb.h"
 
 namespace muster::controller {
 
 class CertificateService final : public v1::CertificateService::CallbackService {
  public:
-  // Both must outlive the service. Without an authority its error is the answer.
-  CertificateService(const Result<pki::Authority>& authority, const Clock& clock)
-      : authority_(authority), clock_(clock) {}
+  static constexpr std::size_t kPageBytes = 3 << 20;
+
+  // All must outlive the service. Without an authority its error is the answer.
+  CertificateService(Shell& shell, const Result<pki::Authority>& authority, const Clock& clock)
+      : shell_(shell), authority_(authority), clock_(clock) {}
 
   grpc::ServerUnaryReactor* IssueCertificate(grpc::CallbackServerContext*,
                                              const v1::IssueCertificateRequest*,
                                              v1::IssueCertificateResponse*) override;
+  grpc::ServerUnaryReactor* ListCertificates(grpc::CallbackServerContext*,
+                                             const v1::ListCertificatesRequest*,
+                                             v1::ListCertificatesResponse*) override;
+  grpc::ServerUnaryReactor* RevokeCertificate(grpc::CallbackServerContext*,
+                                              const v1::RevokeCertificateRequest*,
+                                              v1::RevokeCertificateResponse*) override;
+  grpc::ServerUnaryReactor* CreateToken(grpc::CallbackServerContext*, const v1::CreateTokenRequest*,
+                                        v1::CreateTokenResponse*) override;
+  grpc::ServerUnaryReactor* ListTokens(grpc::CallbackServerContext*, const v1::ListTokensRequest*,
+                                       v1::ListTokensResponse*) override;
+  grpc::ServerUnaryReactor* RevokeToken(grpc::CallbackServerContext*, const v1::RevokeTokenRequest*,
+                                        v1::RevokeTokenResponse*) override;
 
  private:
-  Result<void> issue(const v1::IssueCertificateRequest& request,
-                     v1::IssueCertificateResponse& response) const;
+  // Signs it, and fills the answer, which may leave when the fact is durable.
+  Result<core::IssueCertificate> issue(const v1::IssueCertificateRequest& request,
+                                       v1::IssueCertificateResponse& response, WallTime now) const;
+  // The same for a token.
+  Result<core::CreateToken> create(const v1::CreateTokenRequest& request,
+                                   v1::CreateTokenResponse& response, WallTime now) const;
+  // Finishes the call when the input's batch is durable. `fill(view)` completes the answer.
+  template <class Fill>
+  void decide(core::Input input, Now now, grpc::ServerUnaryReactor* reactor, Fill fill);
 
+  Shell& shell_;
   const Result<pki::Authority>& authority_;
   const Clock& clock_;
 };

@@ -9,6 +9,7 @@
 #include "common/proto/proto_time.h"
 #include "controller/api/attempt_detail.h"
 #include "controller/api/bounded.h"
+#include "controller/core/nodes/drain.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/last_step.h"
 
@@ -297,6 +298,7 @@ v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence,
   if (!job.attempts.empty()) add_last_step(shown, job.attempts.back());
   shown.set_output_dir(bounded(out, kPathMost));
   shown.set_last_index(job.last_index.value);
+  shown.set_owner(job.owner);
   return shown;
 }
 
@@ -349,10 +351,22 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger,
   shown.set_connected(core::is_connected(presence, node.name));
   shown.set_silent(core::is_silent(presence, node.name, now, silent_after));
   shown.set_version(node.version);
+  if (node.drain) {
+    v1::Drain& drain = *shown.mutable_drain();
+    *drain.mutable_since() = to_proto(node.drain->since);
+    drain.set_actor(node.drain->actor);
+    drain.set_why(bounded(node.drain->why));
+    if (node.drain->deadline) *drain.mutable_deadline() = to_proto(*node.drain->deadline);
+    drain.set_drained(core::runs_nothing(ledger, node.name));
+  }
+  shown.mutable_labels()->insert(node.labels.begin(), node.labels.end());
   if (const auto seen = presence.nodes.find(node.name); seen != presence.nodes.end()) {
     if (seen->second.heard) *shown.mutable_last_heard() = to_proto(seen->second.last_heard_wall);
     for (const auto& [device, reading] : seen->second.devices) *shown.add_readings() = reading;
     shown.set_disk_trouble(seen->second.disk_trouble);
+    if (seen->second.host) *shown.mutable_host() = *seen->second.host;
+    if (seen->second.clock_ahead)
+      *shown.mutable_clock_ahead() = to_proto(*seen->second.clock_ahead);
     if (const auto end = first_lease_end(node.name, ledger, presence))
       *shown.mutable_lease_ends() =
           to_proto(seen->second.last_heard_wall + (*end - seen->second.last_heard));
@@ -405,6 +419,9 @@ void make_brief(v1::Node& node) {
     reading.add_occupants()->set_pid(pid);
   }
   node.clear_unknown_attempts();
+  node.clear_labels();
+  node.clear_host();
+  if (node.has_drain()) node.mutable_drain()->set_why(bounded(node.drain().why(), 128));
   node.set_disk_trouble(bounded(node.disk_trouble(), 128));
   node.set_version(bounded(node.version(), 128));
 }

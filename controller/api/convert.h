@@ -27,7 +27,8 @@ std::optional<v1::Progress> progress_of(const core::Presence& presence, const Jo
 //   into half a megabyte; no incidents.
 // - Full: attempts and incidents by the rule of attempt_detail.h.
 //
-// fill() adds the checkpoints. Sentences are cut (bounded.h).
+// fill() adds the checkpoints. Sentences are cut (bounded.h). The owner is as recorded, and all is
+// shown: show_to() of withhold.h does the rest.
 enum class Detail { List, Full };
 v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence,
               const std::string& cluster_out, Detail detail);

@@ -2,16 +2,22 @@
 // Handlers work on the shell's strand, or after it on the archive's thread or the work loop.
 //
 // Finish is called exactly once. The port has already checked who may call
-// (controller/access/call_rules.h).
+// (controller/access/call_rules.h). access_of() says to which jobs the caller has a right.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "common/async/loop.h"
+#include "common/base/time.h"
 #include "common/rpc/status.h"
+#include "common/rpc/tls_port.h"
+#include "controller/access/access.h"
+#include "controller/access/revocations.h"
 #include "controller/logs/log_store.h"
 #include "controller/shell/shell.h"
 
@@ -21,15 +27,36 @@ struct Edge {
   Shell& shell;
   logs::LogStore& logs;
   async::Loop& work;  // blocking reads of logs, planning
+  Access& access;
   std::string cluster_out;
   std::string version;
   // Why the disk has no room for new jobs. Empty: it has room. Any thread may call it.
   std::function<std::string()> shortage;
+  // What GetClusterStatus says of the controller's process; set before the server starts.
+  struct Process {
+    BootTime started_at{};
+    std::filesystem::path state_dir;
+    std::filesystem::path endpoint_file = {};       // has the addresses, once it listens
+    std::optional<WallTime> certificate_ends = {};  // not set: it has none
+  } process = {};
+  // Ends the streams of callers whose certificate is revoked. Null: no certificates are checked.
+  Revocations* revocations = nullptr;
 };
+
+inline JobAccess access_of(const Edge& edge, const grpc::ServerContextBase& context,
+                           std::string_view method) {
+  const rpc::Caller caller = rpc::caller_of(context);
+  return edge.access.of_call(caller.is_owner, caller.identity, method);
+}
 
 inline grpc::Status overloaded() {
   return {grpc::StatusCode::RESOURCE_EXHAUSTED,
           "calling the controller: too many requests are waiting for it; try again in a moment"};
+}
+
+// For the handler of a stream, which keeps it until OnDone.
+inline Revocations::Stay enter(const Edge& edge, grpc::CallbackServerContext* context) {
+  return edge.revocations != nullptr ? edge.revocations->enter(*context) : Revocations::Stay();
 }
 
 // `handle(reactor)` must finish it, now or later.

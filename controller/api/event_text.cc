@@ -8,6 +8,7 @@
 #include "common/proto/proto_time.h"
 #include "controller/api/bounded.h"
 #include "controller/api/convert.h"
+#include "controller/core/access/certificates.h"
 #include "controller/core/model/event_fields.h"
 #include "controller/core/model/text.h"
 #include "controller/core/recovery/checkpoints.h"
@@ -24,6 +25,8 @@ struct EventText {
 std::string with_reason(std::string text, const std::string& reason) {
   return reason.empty() ? text : text + ": " + bounded(reason);
 }
+
+std::string by_text(const std::string& user) { return user.empty() ? "" : " by " + bounded(user); }
 
 std::string plural(std::size_t count, const char* one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
@@ -47,7 +50,29 @@ struct Sayer {
   }
   EventText operator()(const core::NodeDeclaredDead& e) const {
     return {"node-declared-dead",
-            with_reason(fmt::format("node '{}' was declared dead", e.node.str()), e.reason)};
+            with_reason(fmt::format("node '{}' was declared dead{}", e.node.str(), by_text(e.by)),
+                        e.reason)};
+  }
+  EventText operator()(const core::NodeDrained& e) const {
+    const std::string until = e.deadline ? ", until " + utc_text(*e.deadline) : "";
+    return {"node-drained", with_reason(fmt::format("node '{}' is being drained by {}{}",
+                                                    e.node.str(), e.actor, until),
+                                        e.why)};
+  }
+  EventText operator()(const core::NodeUndrained& e) const {
+    return {"node-undrained",
+            fmt::format("node '{}' takes new work again, says {}", e.node.str(), e.actor)};
+  }
+  EventText operator()(const core::NodeLabelled& e) const {
+    std::string labels;
+    for (const auto& [key, value] : e.labels)
+      labels += fmt::format("{}{}={}", labels.empty() ? "" : ", ", key, value);
+    return {"node-labelled", bounded(fmt::format("labels of node '{}' by {}: {}", e.node.str(),
+                                                 e.actor, labels.empty() ? "none" : labels))};
+  }
+  EventText operator()(const core::NodeRemoved& e) const {
+    return {"node-removed",
+            fmt::format("node '{}' was removed from the cluster by {}", e.node.str(), e.actor)};
   }
   EventText operator()(const core::JobSubmitted& e) const {
     return {"job-submitted",
@@ -55,7 +80,7 @@ struct Sayer {
                         plural(e.spec.resources().nodes(), "node"), e.spec.engine())};
   }
   EventText operator()(const core::CancelRequested& e) const {
-    return {"cancel-requested", with_reason("cancel was asked for", e.reason)};
+    return {"cancel-requested", with_reason("cancel was asked for" + by_text(e.by), e.reason)};
   }
   EventText operator()(const core::PredecessorSucceeded& e) const {
     return {"predecessor-succeeded",
@@ -182,6 +207,29 @@ struct Sayer {
   EventText operator()(const core::TombstoneDropped&) const {
     return {"tombstone-dropped", "the job's request id and name are free again"};
   }
+  EventText operator()(const core::TokenCreated& e) const {
+    return {"token-created",
+            fmt::format("join token '{}' was made for node{} '{}': {}, until {}{} (by {})", e.token,
+                        e.nodes.contains('*') ? "s" : "", e.nodes, plural(e.uses, "use"),
+                        utc_text(e.ends_at), e.may_replace ? "; it may replace the node" : "",
+                        e.actor)};
+  }
+  EventText operator()(const core::TokenRevoked& e) const {
+    return {"token-revoked", fmt::format("join token '{}' was revoked (by {})", e.token, e.actor)};
+  }
+  EventText operator()(const core::CertificateIssued& e) const {
+    return {"certificate-issued",
+            fmt::format("certificate {} of {} was issued, until {} (by {})", e.serial,
+                        core::text_of(e.subject), utc_text(e.not_after), e.actor)};
+  }
+  EventText operator()(const core::CertificateRevoked& e) const {
+    return {"certificate-revoked",
+            with_reason(fmt::format("{} of {} was revoked (by {})",
+                                    e.key.empty() ? "every certificate"
+                                                  : "the key of certificate " + e.serial,
+                                    core::text_of(e.subject), e.actor),
+                        e.why)};
+  }
 };
 
 // The text of a first step, or of the best step reached again, if the attempt was given a
@@ -223,6 +271,13 @@ std::string begins_without(const core::EventBody& body, const core::Ledger& afte
       saved->job.str());
 }
 
+// Nullptr: the event is not about a certificate.
+const core::Subject* subject_of(const core::EventBody& body) {
+  if (const auto* issued = std::get_if<core::CertificateIssued>(&body)) return &issued->subject;
+  if (const auto* revoked = std::get_if<core::CertificateRevoked>(&body)) return &revoked->subject;
+  return nullptr;
+}
+
 }  // namespace
 
 v1::Event describe(const journal::Row& row, const core::Ledger& after) {
@@ -243,6 +298,9 @@ v1::Event describe(const journal::Row& row, const core::Ledger& after) {
   if (const NodeName* node = node_of(body)) event.set_node(node->str());
   if (const auto* ended = std::get_if<core::AttemptEnded>(&body))
     event.set_node(ended->verdict.node.str());
+  if (const core::Subject* subject = subject_of(body);
+      subject != nullptr && subject->role == core::SubjectRole::Node)
+    event.set_node(subject->name);
   EventText result = std::visit(Sayer{}, body);
   if (std::string back = went_back(body, after); !back.empty()) result.text = std::move(back);
   result.text += begins_without(body, after);

@@ -16,8 +16,9 @@
 namespace muster::controller {
 namespace {
 
-void add_found(v1::FindStagesResponse& response, const core::JobRecord& job, const std::string& key,
-               const std::string& cluster_out) {
+void add_found(v1::FindStagesResponse& response, const JobAccess& access,
+               const core::JobRecord& job, const std::string& key, const std::string& cluster_out) {
+  if (!access.may(job.owner)) return;
   if (job.phase != core::JobPhase::Succeeded || key.empty() || job.spec.stage().key() != key)
     return;
   auto creates =
@@ -31,25 +32,26 @@ void add_found(v1::FindStagesResponse& response, const core::JobRecord& job, con
 }
 
 // Reads the archived jobs one after another: each is a separate read.
-struct ArchiveLookup {
+struct StageLookup {
   Edge& edge;
+  JobAccess access;
   v1::FindStagesResponse& response;
   grpc::ServerUnaryReactor* reactor;
   std::vector<std::pair<JobId, std::string>> left;  // with the requested key
 };
 
-void continue_lookup(std::unique_ptr<ArchiveLookup> lookup) {
+void continue_stages(std::unique_ptr<StageLookup> lookup) {
   if (lookup->left.empty()) return lookup->reactor->Finish(grpc::Status::OK);
   const auto [id, key] = std::move(lookup->left.back());
   lookup->left.pop_back();
   Shell& shell = lookup->edge.shell;
-  read_archived(shell, id, false,
-                [lookup = std::move(lookup), key](Result<ArchivedRecord> record) mutable {
-                  // A job that cannot be read back does not count as done: the stage runs again.
-                  if (record)
-                    add_found(lookup->response, record->job, key, lookup->edge.cluster_out);
-                  continue_lookup(std::move(lookup));
-                });
+  read_archived(
+      shell, id, false, [lookup = std::move(lookup), key](Result<ArchivedRecord> record) mutable {
+        // A job that cannot be read back does not count as done: the stage runs again.
+        if (record)
+          add_found(lookup->response, lookup->access, record->job, key, lookup->edge.cluster_out);
+        continue_stages(std::move(lookup));
+      });
 }
 
 }  // namespace
@@ -72,26 +74,26 @@ JobId newest_stage(const core::Ledger& ledger, const std::string& job_name) {
   return {};
 }
 
-void find_stages(Edge& edge, const v1::FindStagesRequest* request, v1::FindStagesResponse* response,
-                 grpc::ServerUnaryReactor* reactor) {
+void find_stages(Edge& edge, const JobAccess& access, const v1::FindStagesRequest* request,
+                 v1::FindStagesResponse* response, grpc::ServerUnaryReactor* reactor) {
   if (request->stages_size() > kStagesMax) {
     return reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT,
                             fmt::format("finding stages: {} are asked for, at most {}",
                                         request->stages_size(), kStagesMax)});
   }
-  const bool taken = edge.shell.read([&edge, request, response, reactor](const View& view) {
-    auto lookup = std::make_unique<ArchiveLookup>(
-        ArchiveLookup{.edge = edge, .response = *response, .reactor = reactor, .left = {}});
+  const bool taken = edge.shell.read([&edge, access, request, response, reactor](const View& view) {
+    auto lookup = std::make_unique<StageLookup>(StageLookup{
+        .edge = edge, .access = access, .response = *response, .reactor = reactor, .left = {}});
     for (const v1::WantedStage& wanted : request->stages()) {
       const JobId id = newest_stage(view.ledger, wanted.job_name());
       if (id.empty()) continue;
       if (const auto job = view.ledger.jobs.find(id); job != view.ledger.jobs.end()) {
-        add_found(*response, job->second, wanted.key(), edge.cluster_out);
+        add_found(*response, access, job->second, wanted.key(), edge.cluster_out);
       } else if (view.ledger.tombstones.at(id).phase == core::JobPhase::Succeeded) {
         lookup->left.emplace_back(id, wanted.key());
       }
     }
-    continue_lookup(std::move(lookup));
+    continue_stages(std::move(lookup));
   });
   if (!taken) reactor->Finish(overloaded());
 }

@@ -3,7 +3,7 @@
 //
 // These are the stages whose newest job has succeeded and was made from the same input
 // (StageSpec.key). Jobs are found as long as their tombstones are kept, whether their rows are in
-// the ledger or in the archive.
+// the ledger or in the archive. Those whose jobs the caller may not see do not count as done.
 #pragma once
 
 #include "controller/api/edge.h"
@@ -15,7 +15,7 @@ namespace muster::controller {
 JobId newest_stage(const core::Ledger& ledger, const std::string& job_name);
 
 // Finishes `reactor`, now or later; request and response must live until then.
-void find_stages(Edge& edge, const v1::FindStagesRequest* request, v1::FindStagesResponse* response,
-                 grpc::ServerUnaryReactor* reactor);
+void find_stages(Edge& edge, const JobAccess& access, const v1::FindStagesRequest* request,
+                 v1::FindStagesResponse* response, grpc::ServerUnaryReactor* reactor);
 
 }  // namespace muster::controller

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/engine/model/engine.h"
-#include "common/proto/proto_time.h"
 #include "common/spec/keys/names.h"
 #include "common/spec/keys/values.h"
 #include "common/spec/parse.h"
@@ -13,20 +12,21 @@
 #include "controller/api/chain_view.h"
 #include "controller/api/complete_spec.h"
 #include "controller/api/convert.h"
+#include "controller/api/explain_job.h"
 #include "controller/api/find_stages.h"
-#include "controller/api/job_page.h"
 #include "controller/api/last_loss.h"
+#include "controller/api/list_jobs.h"
 #include "controller/api/plan.h"
+#include "controller/api/read_series.h"
+#include "controller/api/withhold.h"
 #include "controller/api/yaml_spec.h"
 #include "controller/core/chains/chains.h"
-#include "controller/core/queue_why.h"
 #include "controller/core/submission_warnings.h"
 
 namespace muster::controller {
 namespace {
 
 constexpr std::size_t kRequestIdMax = 128;
-constexpr std::uint32_t kPageDefault = 100, kPageMax = 1'000;
 
 Result<Submission> read_submission(const v1::SubmitJobRequest& request) {
   Submission submission{.doing = "submitting"};
@@ -83,6 +83,11 @@ void fill_submitted(const View& view, const JobId& job, bool repeated,
   response.set_index(events.empty() ? 0 : events.front()->index());
 }
 
+bool is_own(const JobAccess& access, const core::Ledger& ledger, const JobId& job) {
+  const std::string* owner = owner_of(ledger, job);
+  return owner != nullptr && access.owner_text(*owner) == access.user();
+}
+
 void add_warnings(const View& view, const std::string& cluster_out,
                   v1::SubmitJobResponse& response) {
   std::vector<JobId> jobs{JobId(response.job_id())};
@@ -107,46 +112,50 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     if (const grpc::Status refused = refusal(edge_, *request); !refused.ok())
       return reactor->Finish(refused);
-    if (!request->has_yaml()) return start(read_submission(*request), request, response, reactor);
-    edge_.work.post("yaml", [this, request, response, reactor] {
+    JobAccess access = access_of(edge_, *context, "/muster.v1.JobService/SubmitJob");
+    if (!request->has_yaml())
+      return start(access, read_submission(*request), request, response, reactor);
+    edge_.work.post("yaml", [this, access = std::move(access), request, response, reactor] {
       const auto parsed = with_specs(*request);
-      start(parsed ? read_submission(*parsed) : Result<Submission>(fail(parsed.error())), request,
-            response, reactor);
+      start(access, parsed ? read_submission(*parsed) : Result<Submission>(fail(parsed.error())),
+            request, response, reactor);
     });
   });
 }
 
-void JobService::start(Result<Submission> submission, const v1::SubmitJobRequest* request,
-                       v1::SubmitJobResponse* response, grpc::ServerUnaryReactor* reactor) {
+void JobService::start(const JobAccess& access, Result<Submission> submission,
+                       const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
+                       grpc::ServerUnaryReactor* reactor) {
   if (!submission) return reactor->Finish(rpc::to_status(submission.error()));
   const WallTime now = edge_.shell.now().wall;
   for (std::size_t i = 0; i < submission->jobs.size(); ++i)
     submission->ids.push_back(ids_.next(now));
   std::vector<JobId> ids = submission->ids;
   if (is_plain(submission->jobs.front().spec))
-    return submit({.jobs = std::move(submission->jobs), .archived = {}}, std::move(ids), request,
-                  response, reactor);
+    return submit(access.user(), {.jobs = std::move(submission->jobs), .archived = {}},
+                  std::move(ids), request, response, reactor);
   const bool taken =
-      edge_.shell.read([this, request, response, reactor, ids = std::move(ids),
+      edge_.shell.read([this, access, request, response, reactor, ids = std::move(ids),
                         submission = *std::move(submission)](const View& view) mutable {
         // The same request id gives the same job, whatever happened to the jobs that it names.
         const RequestId id(request->request_id());
         if (const auto known = view.ledger.indexes.request_ids.find(id);
-            !id.empty() && known != view.ledger.indexes.request_ids.end()) {
+            !id.empty() && known != view.ledger.indexes.request_ids.end() &&
+            is_own(access, view.ledger, known->second)) {
           fill_submitted(view, known->second, true, *response);
           return reactor->Finish(grpc::Status::OK);
         }
-        resolve(edge_, view, std::move(submission),
-                [this, request, response, reactor,
+        resolve(edge_, access, view, std::move(submission),
+                [this, owner = access.user(), request, response, reactor,
                  ids = std::move(ids)](Result<Resolved> resolved) mutable {
                   if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
-                  submit(*std::move(resolved), std::move(ids), request, response, reactor);
+                  submit(owner, *std::move(resolved), std::move(ids), request, response, reactor);
                 });
       });
   if (!taken) reactor->Finish(overloaded());
 }
 
-void JobService::submit(Resolved resolved, std::vector<JobId> ids,
+void JobService::submit(const std::string& owner, Resolved resolved, std::vector<JobId> ids,
                         const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
                         grpc::ServerUnaryReactor* reactor) {
   core::SubmitJob input{.job = ids.front(), .request_id = RequestId(request->request_id())};
@@ -154,6 +163,7 @@ void JobService::submit(Resolved resolved, std::vector<JobId> ids,
   input.spec = std::move(resolved.jobs.front().spec);
   input.resolved = std::move(resolved.jobs.front().resolved);
   input.archived = std::move(resolved.archived);
+  input.owner = owner;
   for (std::size_t i = 1; i < ids.size(); ++i) {
     JobToSubmit& job = resolved.jobs[i];
     std::string hash = spec::spec_hash(job.spec);
@@ -178,7 +188,8 @@ grpc::ServerUnaryReactor* JobService::FindStages(grpc::CallbackServerContext* co
                                                  const v1::FindStagesRequest* request,
                                                  v1::FindStagesResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
-    find_stages(edge_, request, response, reactor);
+    find_stages(edge_, access_of(edge_, *context, "/muster.v1.JobService/FindStages"), request,
+                response, reactor);
   });
 }
 
@@ -186,7 +197,8 @@ grpc::ServerUnaryReactor* JobService::PlanJob(grpc::CallbackServerContext* conte
                                               const v1::PlanJobRequest* request,
                                               v1::PlanJobResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
-    plan_job(edge_, request, response, reactor);
+    plan_job(edge_, access_of(edge_, *context, "/muster.v1.JobService/PlanJob"), request, response,
+             reactor);
   });
 }
 
@@ -194,7 +206,8 @@ grpc::ServerUnaryReactor* JobService::GetRankLaunch(grpc::CallbackServerContext*
                                                     const v1::GetRankLaunchRequest* request,
                                                     v1::GetRankLaunchResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
-    get_rank_launch(edge_, request, response, reactor);
+    get_rank_launch(edge_, access_of(edge_, *context, "/muster.v1.JobService/GetRankLaunch"),
+                    request, response, reactor);
   });
 }
 
@@ -202,7 +215,8 @@ grpc::ServerUnaryReactor* JobService::GetRankTable(grpc::CallbackServerContext* 
                                                    const v1::GetRankTableRequest* request,
                                                    v1::GetRankTableResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
-    get_rank_table(edge_, request, response, reactor);
+    get_rank_table(edge_, access_of(edge_, *context, "/muster.v1.JobService/GetRankTable"), request,
+                   response, reactor);
   });
 }
 
@@ -210,7 +224,9 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
                                              const v1::GetJobRequest* request,
                                              v1::GetJobResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
-    const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
+    JobAccess access = access_of(edge_, *context, "/muster.v1.JobService/GetJob");
+    const bool taken = edge_.shell.read([this, access = std::move(access), reactor, request,
+                                         response](const View& view) {
       const auto ref = resolve_job(view.ledger, request->job(),
                                    request->name_prefix() ? RefFor::Reading : RefFor::Acting);
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
@@ -220,18 +236,23 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
       if (!ref->archived) {
         fill(*response, view.ledger.jobs.at(ref->id), view.presence, edge_.cluster_out,
              request->checkpoints_before());
-        if (!lacks_loss(response->job())) return reactor->Finish(grpc::Status::OK);
-        return edge_.work.post("last-loss", [this, reactor, response] {
+        if (!lacks_loss(response->job())) {
+          show_to(access, *response->mutable_job());
+          return reactor->Finish(grpc::Status::OK);
+        }
+        return edge_.work.post("last-loss", [this, access, reactor, response] {
           add_last_loss(*response->mutable_job(), edge_.logs);
+          show_to(access, *response->mutable_job());
           reactor->Finish(grpc::Status::OK);
         });
       }
       read_archived(edge_.shell, ref->id, false,
-                    [this, reactor, request, response](Result<ArchivedRecord> record) {
+                    [this, access, reactor, request, response](Result<ArchivedRecord> record) {
                       if (!record) return reactor->Finish(rpc::to_status(record.error()));
                       fill(*response, record->job, core::Presence(), edge_.cluster_out,
                            request->checkpoints_before());
                       add_last_loss(*response->mutable_job(), edge_.logs);
+                      show_to(access, *response->mutable_job());
                       reactor->Finish(grpc::Status::OK);
                     });
     });
@@ -239,46 +260,12 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
   });
 }
 
-// Ids sort by time, so a page has the newest ids below the token, from ledger and archive together.
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
                                                const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
-    if (request->page_size() > kPageMax) {
-      return reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT,
-                              "listing jobs: page_size " + std::to_string(request->page_size()) +
-                                  " is too much, at most 1000"});
-    }
-    const std::size_t size = request->page_size() == 0 ? kPageDefault : request->page_size();
-    const bool taken = edge_.shell.read([this, reactor, request, response, size](const View& view) {
-      const auto& jobs = view.ledger.jobs;
-      auto at = request->page_token().empty() ? jobs.end()
-                                              : jobs.lower_bound(JobId(request->page_token()));
-      JobPage page(size);
-      std::vector<JobId> queued;
-      while (at != jobs.begin() && !page.full()) {
-        --at;
-        if (!request->all() && core::is_final(at->second.phase)) continue;
-        page.add(to_v1(at->second, view.presence, edge_.cluster_out, Detail::List));
-        if (at->second.phase == core::JobPhase::Queued) queued.push_back(at->first);
-      }
-      page.explain(core::queue_why(view.ledger, view.presence, queued, view.now, view.limits));
-      page.more = at != jobs.begin();
-      if (!request->all()) {
-        page.fill(*response);
-        return reactor->Finish(grpc::Status::OK);
-      }
-      edge_.shell.with_archive(
-          "archive-list", [this, reactor, request, response, size,
-                           live = std::move(page)](journal::Journal& journal) mutable {
-            auto archived = archived_page(journal, request->page_token(), size, edge_.cluster_out);
-            if (!archived) return reactor->Finish(rpc::to_status(archived.error()));
-            JobPage::merged(std::move(live), std::move(*archived)).fill(*response);
-            for (v1::Job& job : *response->mutable_jobs()) add_last_loss(job, edge_.logs);
-            reactor->Finish(grpc::Status::OK);
-          });
-    });
-    if (!taken) reactor->Finish(overloaded());
+    list_jobs(edge_, access_of(edge_, *context, "/muster.v1.JobService/ListJobs"), request,
+              response, reactor);
   });
 }
 
@@ -290,13 +277,21 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
             check_reason(request->reason(), "cancelling job '" + spec::shown(request->job()) + "'");
         !sound)
       return reactor->Finish(rpc::to_status(sound.error()));
-    const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
+    JobAccess access = access_of(edge_, *context, "/muster.v1.JobService/CancelJob");
+    const bool taken = edge_.shell.read([this, access = std::move(access), reactor, request,
+                                         response](const View& view) {
       const auto ref = resolve_job(view.ledger, request->job());
       if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
       const JobId id = ref->id;
+      // All jobs of a chain have one owner.
+      if (const std::string* owner = owner_of(view.ledger, id))
+        if (const auto allowed = access.check(id.str(), *owner); !allowed)
+          return reactor->Finish(rpc::to_status(allowed.error()));
       const bool accepted = edge_.shell.submit(
-          core::CancelJob{
-              .job = id, .reason = request->reason(), .whole_chain = !ref->chain.empty()},
+          core::CancelJob{.job = id,
+                          .reason = request->reason(),
+                          .whole_chain = !ref->chain.empty(),
+                          .by = access.by()},
           edge_.shell.now(), [reactor, response, id](const Outcome& outcome, const View& after) {
             if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
             response->set_job_id(id.str());
@@ -318,33 +313,8 @@ grpc::ServerUnaryReactor* JobService::ExplainJob(grpc::CallbackServerContext* co
                                                  const v1::ExplainJobRequest* request,
                                                  v1::ExplainJobResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
-    const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
-      const auto ref = resolve_job(view.ledger, request->job(), RefFor::Reading);
-      if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
-      const auto fill = [response](const View& shown, const core::JobRecord& job) {
-        response->set_job_id(job.id.str());
-        response->set_phase(to_v1(job.phase));
-        if (!shown.paused.empty()) response->add_lines(bounded(shown.paused, 2 * kShownBytesMost));
-        for (const std::string& line :
-             core::explain(shown.ledger, shown.presence, job, shown.now, shown.limits))
-          response->add_lines(bounded(line, 2 * kShownBytesMost));
-      };
-      if (!ref->archived) {
-        fill(view, view.ledger.jobs.at(ref->id));
-        return reactor->Finish(grpc::Status::OK);
-      }
-      read_archived(
-          edge_.shell, ref->id, false, [this, reactor, fill](Result<ArchivedRecord> record) {
-            if (!record) return reactor->Finish(rpc::to_status(record.error()));
-            const bool again =
-                edge_.shell.read([reactor, fill, job = std::move(record->job)](const View& shown) {
-                  fill(shown, job);
-                  reactor->Finish(grpc::Status::OK);
-                });
-            if (!again) reactor->Finish(overloaded());
-          });
-    });
-    if (!taken) reactor->Finish(overloaded());
+    explain_job(edge_, access_of(edge_, *context, "/muster.v1.JobService/ExplainJob"), request,
+                response, reactor);
   });
 }
 
@@ -352,34 +322,23 @@ grpc::ServerUnaryReactor* JobService::ReadSeries(grpc::CallbackServerContext* co
                                                  const v1::ReadSeriesRequest* request,
                                                  v1::ReadSeriesResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
-    const bool taken = edge_.shell.read([this, reactor, request, response](const View& view) {
-      const auto ref = resolve_job(view.ledger, request->job(), RefFor::Reading);
-      if (!ref) return reactor->Finish(rpc::to_status(ref.error()));
-      edge_.work.post("series-read", [this, reactor, response, id = ref->id] {
-        const auto points = edge_.logs.series(id);
-        if (!points) return reactor->Finish(rpc::to_status(points.error()));
-        for (const logs::SeriesPoint& point : *points) {
-          v1::SeriesPoint& one = *response->add_points();
-          *one.mutable_at() = to_proto(point.at);
-          one.set_attempt(point.attempt.value);
-          one.set_step(point.step);
-          if (point.has_loss) one.set_loss(point.loss);
-        }
-        reactor->Finish(grpc::Status::OK);
-      });
-    });
-    if (!taken) reactor->Finish(overloaded());
+    read_series(edge_, access_of(edge_, *context, "/muster.v1.JobService/ReadSeries"), request,
+                response, reactor);
   });
 }
 
-grpc::ServerWriteReactor<v1::WatchResponse>* JobService::Watch(grpc::CallbackServerContext*,
+grpc::ServerWriteReactor<v1::WatchResponse>* JobService::Watch(grpc::CallbackServerContext* context,
                                                                const v1::WatchRequest* request) {
-  return WatchStream::begin(edge_, pacer_, *request, watch_queue_max_);
+  return WatchStream::begin(edge_, pacer_,
+                            access_of(edge_, *context, "/muster.v1.JobService/Watch"), *request,
+                            watch_queue_max_, enter(edge_, context));
 }
 
 grpc::ServerWriteReactor<v1::ReadLogsResponse>* JobService::ReadLogs(
-    grpc::CallbackServerContext*, const v1::ReadLogsRequest* request) {
-  return LogStream::begin(edge_, followers_, *request);
+    grpc::CallbackServerContext* context, const v1::ReadLogsRequest* request) {
+  return LogStream::begin(edge_, followers_,
+                          access_of(edge_, *context, "/muster.v1.JobService/ReadLogs"), *request,
+                          enter(edge_, context));
 }
 
 }  // namespace muster::controller

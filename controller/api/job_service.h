@@ -63,11 +63,13 @@ class JobService final : public v1::JobService::CallbackService {
 
  private:
   // Looks up what the submission names, and submits it. Any thread.
-  void start(Result<Submission> submission, const v1::SubmitJobRequest* request,
-             v1::SubmitJobResponse* response, grpc::ServerUnaryReactor* reactor);
+  void start(const JobAccess& access, Result<Submission> submission,
+             const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
+             grpc::ServerUnaryReactor* reactor);
   // For specs in which nothing is left to resolve. `ids` are the ids that the jobs get. Any thread.
-  void submit(Resolved resolved, std::vector<JobId> ids, const v1::SubmitJobRequest* request,
-              v1::SubmitJobResponse* response, grpc::ServerUnaryReactor* reactor);
+  void submit(const std::string& owner, Resolved resolved, std::vector<JobId> ids,
+              const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
+              grpc::ServerUnaryReactor* reactor);
 
   Edge& edge_;
   JobIdSource ids_;

@@ -29,10 +29,19 @@ Error at(const std::string& place, const Error& error, const std::string& more =
   return {error.code, fmt::format("{}: {}{}", place, error.message, more)};
 }
 
+Result<void> check_whole(const JobAccess& access, const WantedJob& wanted,
+                         const core::JobRecord& job) {
+  if (wanted.only_end) return {};
+  auto allowed = access.check(job.id.str(), job.owner);
+  if (!allowed) return fail(at(wanted.place, allowed.error()));
+  return {};
+}
+
 // Reads the jobs that are only in the archive, one after another. Each is a separate read, so that
 // reads of other requests can run in between.
 struct ArchiveLookup {
   Edge& edge;
+  JobAccess access;
   NamedJobs found;
   std::vector<std::pair<WantedJob, JobId>> left;  // from the last to the first
   std::move_only_function<void(Result<NamedJobs>)> done;
@@ -46,6 +55,8 @@ void continue_lookup(std::unique_ptr<ArchiveLookup> lookup) {
   read_archived(shell, id, false,
                 [lookup = std::move(lookup), wanted](Result<ArchivedRecord> record) mutable {
                   if (!record) return lookup->done(fail(at(wanted.place, record.error())));
+                  if (auto allowed = check_whole(lookup->access, wanted, record->job); !allowed)
+                    return lookup->done(fail(std::move(allowed.error())));
                   NamedJob job = named_job(record->job, lookup->edge.cluster_out);
                   job.archived = true;
                   lookup->found[wanted.text] = std::move(job);
@@ -70,11 +81,12 @@ NamedJob named_job(const core::JobRecord& job, const std::string& cluster_out) {
   return named;
 }
 
-void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& wanted,
+void find_named(Edge& edge, const JobAccess& access, const View& view,
+                const std::vector<WantedJob>& wanted,
                 std::move_only_function<void(Result<NamedJobs>)> done) {
   edge.shell.strand().assert_on();
-  auto lookup = std::make_unique<ArchiveLookup>(
-      ArchiveLookup{.edge = edge, .found = {}, .left = {}, .done = std::move(done)});
+  auto lookup = std::make_unique<ArchiveLookup>(ArchiveLookup{
+      .edge = edge, .access = access, .found = {}, .left = {}, .done = std::move(done)});
   for (const WantedJob& one : wanted) {
     if (lookup->found.contains(one.text) && one.only_end) continue;
     const auto ref = resolve_job(view.ledger, one.text);
@@ -90,6 +102,8 @@ void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& want
     }
     const auto stone = view.ledger.tombstones.find(ref->id);
     if (const auto job = view.ledger.jobs.find(ref->id); job != view.ledger.jobs.end()) {
+      if (auto allowed = check_whole(access, one, job->second); !allowed)
+        return lookup->done(fail(std::move(allowed.error())));
       lookup->found[one.text] =
           one.only_end
               ? NamedJob{.id = ref->id, .name = job->second.spec.name(), .phase = job->second.phase}

@@ -36,8 +36,10 @@ struct WantedJob {
 using NamedJobs = std::map<std::string, NamedJob>;  // by text
 
 // Strand only. `done` is called once: at once, or on the archive's thread. NotFound names some
-// existing jobs. Conflict lists what an ambiguous beginning may mean.
-void find_named(Edge& edge, const View& view, const std::vector<WantedJob>& wanted,
+// existing jobs. Conflict lists what an ambiguous beginning may mean. NotAllowed: more than the end
+// is wanted of a job that the caller may not see.
+void find_named(Edge& edge, const JobAccess& access, const View& view,
+                const std::vector<WantedJob>& wanted,
                 std::move_only_function<void(Result<NamedJobs>)> done);
 
 }  // namespace muster::controller

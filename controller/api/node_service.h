@@ -1,4 +1,5 @@
-// NodeService shows the nodes and the cluster, and declares nodes dead. run() in main.cc owns it.
+// NodeService shows the nodes and the cluster, and takes what operators say of nodes. run() in
+// main.cc owns it.
 // gRPC's threads call it; the work happens on the shell's strand.
 #pragma once
 
@@ -19,11 +20,23 @@ class NodeService final : public v1::NodeService::CallbackService {
   grpc::ServerUnaryReactor* DeclareNodeDead(grpc::CallbackServerContext*,
                                             const v1::DeclareNodeDeadRequest*,
                                             v1::DeclareNodeDeadResponse*) override;
+  // cluster_status.cc
   grpc::ServerUnaryReactor* GetClusterStatus(grpc::CallbackServerContext*,
                                              const v1::GetClusterStatusRequest*,
                                              v1::GetClusterStatusResponse*) override;
+  // node_facts.cc
+  grpc::ServerUnaryReactor* DrainNode(grpc::CallbackServerContext*, const v1::DrainNodeRequest*,
+                                      v1::DrainNodeResponse*) override;
+  grpc::ServerUnaryReactor* UndrainNode(grpc::CallbackServerContext*, const v1::UndrainNodeRequest*,
+                                        v1::UndrainNodeResponse*) override;
+  grpc::ServerUnaryReactor* LabelNode(grpc::CallbackServerContext*, const v1::LabelNodeRequest*,
+                                      v1::LabelNodeResponse*) override;
+  grpc::ServerUnaryReactor* RemoveNode(grpc::CallbackServerContext*, const v1::RemoveNodeRequest*,
+                                       v1::RemoveNodeResponse*) override;
 
  private:
+  void add_process(v1::GetClusterStatusResponse& response) const;
+
   Edge& edge_;
   std::uint32_t protocol_min_, protocol_max_;
 };

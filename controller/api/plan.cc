@@ -207,10 +207,11 @@ Result<PlannedSubmission> read_planned(const v1::PlanJobRequest& request) {
   return planned;
 }
 
-void plan(Edge& edge, Result<PlannedSubmission> planned, const v1::PlanJobRequest* request,
-          v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor) {
+void plan(Edge& edge, const JobAccess& access, Result<PlannedSubmission> planned,
+          const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
+          grpc::ServerUnaryReactor* reactor) {
   if (!planned) return reactor->Finish(rpc::to_status(planned.error()));
-  const bool taken = edge.shell.read([&edge, reactor, request, response,
+  const bool taken = edge.shell.read([&edge, access, reactor, request, response,
                                       planned = *std::move(planned)](const View& view) mutable {
     const std::size_t at = planned.at;
     std::vector<JobId> ids = planned.submission.ids;
@@ -219,7 +220,7 @@ void plan(Edge& edge, Result<PlannedSubmission> planned, const v1::PlanJobReques
       return plan_in(edge, view, std::move(plain), request, response, reactor);
     }
     resolve(
-        edge, view, std::move(planned.submission),
+        edge, access, view, std::move(planned.submission),
         [&edge, reactor, request, response, at, ids = std::move(ids)](Result<Resolved> resolved) {
           if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
           Planned one{.job = std::move(resolved->jobs[at]),
@@ -238,13 +239,15 @@ void plan(Edge& edge, Result<PlannedSubmission> planned, const v1::PlanJobReques
 
 }  // namespace
 
-void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
-              grpc::ServerUnaryReactor* reactor) {
-  if (!request->has_yaml()) return plan(edge, read_planned(*request), request, response, reactor);
-  edge.work.post("yaml", [&edge, request, response, reactor] {
+void plan_job(Edge& edge, const JobAccess& access, const v1::PlanJobRequest* request,
+              v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor) {
+  if (!request->has_yaml())
+    return plan(edge, access, read_planned(*request), request, response, reactor);
+  edge.work.post("yaml", [&edge, access, request, response, reactor] {
     const auto parsed = with_specs(*request);
-    plan(edge, parsed ? read_planned(*parsed) : Result<PlannedSubmission>(fail(parsed.error())),
-         request, response, reactor);
+    plan(edge, access,
+         parsed ? read_planned(*parsed) : Result<PlannedSubmission>(fail(parsed.error())), request,
+         response, reactor);
   });
 }
 

@@ -12,7 +12,7 @@ namespace muster::controller {
 // For a stage, the request contains the whole chain (request.stages). The ids of the other stages
 // do not exist yet and are shown as "<id of STAGE>". Finishes `reactor`, now or later; request and
 // response must live until then.
-void plan_job(Edge& edge, const v1::PlanJobRequest* request, v1::PlanJobResponse* response,
-              grpc::ServerUnaryReactor* reactor);
+void plan_job(Edge& edge, const JobAccess& access, const v1::PlanJobRequest* request,
+              v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor);
 
 }  // namespace muster::controller

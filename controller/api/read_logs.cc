@@ -68,14 +68,26 @@ void LogStream::post(const char* name, Work work) {
                   [self = shared_from_this(), work = std::move(work)]() mutable { work(*self); });
 }
 
-grpc::ServerWriteReactor<v1::ReadLogsResponse>* LogStream::begin(
-    Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request) {
-  auto stream = std::make_shared<LogStream>(edge, followers, request);
+grpc::ServerWriteReactor<v1::ReadLogsResponse>* LogStream::begin(Edge& edge,
+                                                                 LogFollowers& followers,
+                                                                 JobAccess access,
+                                                                 const v1::ReadLogsRequest& request,
+                                                                 Revocations::Stay stay) {
+  auto stream =
+      std::make_shared<LogStream>(edge, followers, std::move(access), request, std::move(stay));
   stream->self_ = stream;
   LogStream* const reactor = stream.get();
   if (!edge.shell.read([stream](const View& view) { stream->open(view); }))
     stream->post("logs-refused", [](LogStream& self) { self.finish(overloaded()); });
   return reactor;
+}
+
+bool LogStream::may_read(const core::JobRecord& job) {
+  const auto allowed = access_.check(job.id.str(), job.owner);
+  if (!allowed)
+    post("logs-refused",
+         [status = rpc::to_status(allowed.error())](LogStream& self) { self.finish(status); });
+  return allowed.has_value();
 }
 
 void LogStream::open(const View& view) {
@@ -92,11 +104,13 @@ void LogStream::open(const View& view) {
           if (!record)
             return stream->post("logs-refused", [status = rpc::to_status(record.error())](
                                                     LogStream& self) { self.finish(status); });
+          if (!stream->may_read(record->job)) return;
           stream->post("logs-open", [found = log_sources(record->job, core::Presence())](
                                         LogStream& self) { self.sources(found); });
         });
     return;
   }
+  if (!may_read(view.ledger.jobs.at(ref->id))) return;
   if (request_.follow() && !edge_.shell.add_watcher(shared_from_this(), ref->id)) {
     return post("logs-refused", [](LogStream& self) {
       self.finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -345,6 +359,7 @@ void LogStream::OnCancel() {
 }
 
 void LogStream::OnDone() {
+  stay_.leave();
   post("logs-done", [](LogStream& self) {
     self.edge_.work.assert_on();
     if (self.registered_) self.followers_.remove(self.job_, &self);

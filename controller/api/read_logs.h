@@ -61,9 +61,16 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
   static constexpr std::size_t kChunkMax = 256 << 10;
 
   static grpc::ServerWriteReactor<v1::ReadLogsResponse>* begin(Edge& edge, LogFollowers& followers,
-                                                               const v1::ReadLogsRequest& request);
-  LogStream(Edge& edge, LogFollowers& followers, const v1::ReadLogsRequest& request)
-      : edge_(edge), followers_(followers), request_(request) {}
+                                                               JobAccess access,
+                                                               const v1::ReadLogsRequest& request,
+                                                               Revocations::Stay stay = {});
+  LogStream(Edge& edge, LogFollowers& followers, JobAccess access,
+            const v1::ReadLogsRequest& request, Revocations::Stay stay)
+      : edge_(edge),
+        followers_(followers),
+        access_(std::move(access)),
+        request_(request),
+        stay_(std::move(stay)) {}
 
   void on_events(std::span<const EventPtr> events, const View& view) override;
   void on_reading(const JobId&, const core::Presence&) override {}
@@ -89,6 +96,8 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
     PartSeen part;
   };
   void open(const View& view);
+  // False: the call is ended, because the caller may not read them.
+  bool may_read(const core::JobRecord& job);
   void sources(LogSources sources);  // on the work loop, as everything below
   void pump();
   // True: finished, because the job does not have what was requested.
@@ -113,8 +122,10 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
 
   Edge& edge_;
   LogFollowers& followers_;
+  const JobAccess access_;
   v1::ReadLogsRequest request_;  // constant once the job has a chosen attempt
   std::shared_ptr<LogStream> self_;
+  Revocations::Stay stay_;  // until OnDone
   std::atomic<bool> cancelled_ = false;
 
   LogChoice choice_ MUSTER_GUARDED_BY(edge_.work){request_};

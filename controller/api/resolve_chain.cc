@@ -298,10 +298,10 @@ Result<Resolved> fill_in(Submission submission, const NamedJobs& named,
   return Filler(submission, named, cluster_out).run();
 }
 
-void resolve(Edge& edge, const View& view, Submission submission,
+void resolve(Edge& edge, const JobAccess& access, const View& view, Submission submission,
              std::move_only_function<void(Result<Resolved>)> done) {
   const std::vector<WantedJob> wanted = wanted_jobs(submission);
-  find_named(edge, view, wanted,
+  find_named(edge, access, view, wanted,
              [cluster_out = edge.cluster_out, submission = std::move(submission),
               done = std::move(done)](Result<NamedJobs> named) mutable {
                if (!named) return done(fail(std::move(named.error())));

@@ -49,8 +49,9 @@ bool is_plain(const v1::JobSpec& spec);
 // state of the jobs of schedule.after.
 //
 // Errors begin with `doing`. NotFound and Conflict: as in find_named(). InvalidArgument: a job is
-// named twice. Unsatisfiable: a checkpoint does not exist.
-void resolve(Edge& edge, const View& view, Submission submission,
+// named twice. Unsatisfiable: a checkpoint does not exist. NotAllowed: the submission goes on from
+// a job that the caller may not see.
+void resolve(Edge& edge, const JobAccess& access, const View& view, Submission submission,
              std::move_only_function<void(Result<Resolved>)> done);
 
 // The pure part of resolve(). `named` is what find_named() found for wanted_jobs().

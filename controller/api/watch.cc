@@ -2,6 +2,7 @@
 
 #include "controller/api/archive_read.h"
 #include "controller/api/convert.h"
+#include "controller/api/withhold.h"
 
 namespace muster::controller {
 
@@ -29,9 +30,12 @@ void SamplePacer::stop() {
 }
 
 grpc::ServerWriteReactor<v1::WatchResponse>* WatchStream::begin(Edge& edge, SamplePacer& pacer,
+                                                                JobAccess access,
                                                                 const v1::WatchRequest& request,
-                                                                std::size_t queue_max) {
-  auto stream = std::make_shared<WatchStream>(edge, pacer, request, queue_max);
+                                                                std::size_t queue_max,
+                                                                Revocations::Stay stay) {
+  auto stream = std::make_shared<WatchStream>(edge, pacer, std::move(access), request, queue_max,
+                                              std::move(stay));
   stream->self_ = stream;
   WatchStream* const reactor = stream.get();
   if (!edge.shell.read([stream](const View& view) { stream->open(view); }))
@@ -65,7 +69,9 @@ void WatchStream::open(const View& view) {
     }
     {
       const MutexLock lock(mutex_);
-      queue(*history);
+      for (const auto& [id, job] : view.ledger.jobs)
+        if (access_.may(job.owner)) whole_.insert(id);
+      queue(*history, view.ledger);
       history_ = queue_.size();
       write_next();
     }
@@ -78,7 +84,8 @@ void WatchStream::open(const View& view) {
     const bool over = core::is_final(view.ledger.jobs.at(ref->id).phase);
     {
       const MutexLock lock(mutex_);
-      queue(view.history.of_job(ref->id, from));
+      if (access_.may(view.ledger.jobs.at(ref->id).owner)) whole_.insert(ref->id);
+      queue(view.history.of_job(ref->id, from), view.ledger);
       history_ = queue_.size();
       // The job's last event may be before from_index.
       if (over && request_.until_final()) last_event_queued_ = true;
@@ -94,22 +101,41 @@ void WatchStream::open(const View& view) {
                     return event->index() <= from.value;
                   });
                   const MutexLock lock(stream->mutex_);
-                  stream->queue(record->events);
+                  for (const EventPtr& event : record->events)
+                    stream->queue_one(stream->shown(event, &record->job.owner));
                   stream->last_event_queued_ = true;  // nothing follows
                   stream->write_next();
                 });
 }
 
-void WatchStream::queue(std::span<const EventPtr> events) {
+EventPtr WatchStream::shown(const EventPtr& event, const std::string* owner) const {
+  if (event->job_id().empty() || access_.is_socket()) return event;
+  if (access_.may(owner == nullptr ? std::string() : *owner)) return event;
+  return withheld(*event, owner == nullptr ? "another user's job"
+                                           : "a job of user '" + access_.owner_text(*owner) + "'");
+}
+
+void WatchStream::queue(std::span<const EventPtr> events, const core::Ledger& ledger) {
   for (const EventPtr& event : events) {
-    if (last_event_queued_) return;
-    queue_.push_back(event);
-    if (request_.until_final() && !request_.job().empty() && event->type() == "job-ended")
-      last_event_queued_ = true;
+    const JobId job(event->job_id());
+    const std::string* owner = owner_of(ledger, job);
+    if (event->type() == "job-archived") {
+      whole_.erase(job);
+    } else if (event->type() == "job-submitted" && owner != nullptr && access_.may(*owner)) {
+      whole_.insert(job);
+    }
+    queue_one(shown(event, owner));
   }
 }
 
-void WatchStream::on_events(std::span<const EventPtr> events, const View&) {
+void WatchStream::queue_one(EventPtr event) {
+  if (last_event_queued_) return;
+  if (request_.until_final() && !request_.job().empty() && event->type() == "job-ended")
+    last_event_queued_ = true;
+  queue_.push_back(std::move(event));
+}
+
+void WatchStream::on_events(std::span<const EventPtr> events, const View& view) {
   const MutexLock lock(mutex_);
   if (queue_.size() + events.size() > queue_max_ + history_ && !ending_) {
     ending_ =
@@ -118,7 +144,7 @@ void WatchStream::on_events(std::span<const EventPtr> events, const View&) {
                          " events wait; resume with from_index=" + std::to_string(written_index_));
     queue_.clear();
   } else {
-    queue(events);
+    queue(events, view.ledger);
   }
   write_next();
 }
@@ -128,6 +154,10 @@ void WatchStream::on_reading(const JobId& job, const core::Presence& presence) {
   auto progress = progress_of(presence, job);
   if (!progress) return;
   const MutexLock lock(mutex_);
+  if (!whole_.contains(job)) {
+    progress->clear_loss();
+    progress->clear_loss_not_finite();
+  }
   samples_[job] = std::move(*progress);
   write_next();
 }
@@ -187,6 +217,7 @@ void WatchStream::OnWriteDone(bool ok) {
 void WatchStream::OnCancel() { end(grpc::Status::CANCELLED); }
 
 void WatchStream::OnDone() {
+  stay_.leave();
   edge_.shell.remove_watcher(this);
   const auto last = std::move(self_);
 }

@@ -5,6 +5,8 @@
 // Between events it sends the latest readings, at most ten a second for each job. Its queue is
 // bounded. A watcher that does not keep up is closed with RESOURCE_EXHAUSTED and the index to
 // resume from.
+//
+// Of jobs that the caller may not see, events have no sentence, and readings no loss (withhold.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -13,6 +15,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "common/base/mutex.h"
@@ -49,11 +53,18 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
 
   // `queue_max` is for tests.
   static grpc::ServerWriteReactor<v1::WatchResponse>* begin(Edge& edge, SamplePacer& pacer,
+                                                            JobAccess access,
                                                             const v1::WatchRequest& request,
-                                                            std::size_t queue_max = kQueueMax);
-  WatchStream(Edge& edge, SamplePacer& pacer, const v1::WatchRequest& request,
-              std::size_t queue_max)
-      : edge_(edge), pacer_(pacer), request_(request), queue_max_(queue_max) {}
+                                                            std::size_t queue_max = kQueueMax,
+                                                            Revocations::Stay stay = {});
+  WatchStream(Edge& edge, SamplePacer& pacer, JobAccess access, const v1::WatchRequest& request,
+              std::size_t queue_max, Revocations::Stay stay)
+      : edge_(edge),
+        pacer_(pacer),
+        access_(std::move(access)),
+        request_(request),
+        queue_max_(queue_max),
+        stay_(std::move(stay)) {}
 
   // Watcher, on the strand.
   void on_events(std::span<const EventPtr> events, const View& view) override;
@@ -68,19 +79,26 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
 
  private:
   void open(const View& view);
-  void queue(std::span<const EventPtr> events) MUSTER_REQUIRES(mutex_);
+  // As the caller may see it.
+  [[nodiscard]] EventPtr shown(const EventPtr& event, const std::string* owner) const;
+  // The owners of their jobs are in the ledger.
+  void queue(std::span<const EventPtr> events, const core::Ledger& ledger) MUSTER_REQUIRES(mutex_);
+  void queue_one(EventPtr event) MUSTER_REQUIRES(mutex_);
   void end(grpc::Status status);
   void write_next() MUSTER_REQUIRES(mutex_);
 
   Edge& edge_;
   SamplePacer& pacer_;
+  const JobAccess access_;
   const v1::WatchRequest request_;
   const std::size_t queue_max_;
+  Revocations::Stay stay_;  // until OnDone
   std::shared_ptr<WatchStream> self_;
 
   Mutex mutex_;
   std::deque<EventPtr> queue_ MUSTER_GUARDED_BY(mutex_);
   std::map<JobId, v1::Progress> samples_ MUSTER_GUARDED_BY(mutex_);  // the latest, not written yet
+  std::set<JobId> whole_ MUSTER_GUARDED_BY(mutex_);  // jobs whose losses the caller may see
   BootTime last_sample_ MUSTER_GUARDED_BY(mutex_){};
   bool pacing_ MUSTER_GUARDED_BY(mutex_) = false;
   // Events queued at the beginning. They do not count against the bound.

@@ -6,6 +6,7 @@
 
 #include "common/base/assert.h"
 #include "common/engine/model/named_dirs.h"
+#include "controller/core/access/fold.h"
 #include "controller/core/chains/chains.h"
 #include "controller/core/chains/predecessors.h"
 #include "controller/core/chains/start_point.h"
@@ -51,15 +52,18 @@ class Folder {
   }
 
   // Changes this node's record only: a replay may lack registrations between the first and the
-  // last.
+  // last. What operators have said of the node stays.
   void operator()(const NodeRegistered& event) {
-    ledger_.nodes[event.node] = NodeRecord{.name = event.node,
-                                           .instance = event.instance,
-                                           .boot_id = event.boot_id,
-                                           .inventory = event.inventory,
-                                           .version = event.version,
-                                           .dead = false,
-                                           .registered_at = at_};
+    NodeRecord& node = ledger_.nodes[event.node];
+    node = NodeRecord{.name = event.node,
+                      .instance = event.instance,
+                      .boot_id = event.boot_id,
+                      .inventory = event.inventory,
+                      .version = event.version,
+                      .dead = false,
+                      .registered_at = at_,
+                      .drain = std::move(node.drain),
+                      .labels = std::move(node.labels)};
     indexes_.dead_nodes.erase(event.node);
   }
 
@@ -70,6 +74,28 @@ class Folder {
     indexes_.dead_nodes.insert(event.node);
   }
 
+  void operator()(const AccessKind auto& event) { fold_access(ledger_.access, at_, event); }
+
+  void operator()(const NodeDrained& event) {
+    if (const auto node = ledger_.nodes.find(event.node); node != ledger_.nodes.end())
+      node->second.drain = event;
+  }
+
+  void operator()(const NodeUndrained& event) {
+    if (const auto node = ledger_.nodes.find(event.node); node != ledger_.nodes.end())
+      node->second.drain.reset();
+  }
+
+  void operator()(const NodeLabelled& event) {
+    if (const auto node = ledger_.nodes.find(event.node); node != ledger_.nodes.end())
+      node->second.labels = event.labels;
+  }
+
+  void operator()(const NodeRemoved& event) {
+    ledger_.nodes.erase(event.node);
+    indexes_.dead_nodes.erase(event.node);
+  }
+
   void operator()(const JobSubmitted& event) {
     JobRecord job;
     job.id = event.job;
@@ -77,6 +103,7 @@ class Folder {
     job.spec = event.spec;
     job.resolved = event.resolved;
     job.spec_hash = event.spec_hash;
+    job.owner = event.owner;
     job.own_table = read_own_table(event.spec);
     job.start = known_start(event.resolved);
     job.submitted_at = at_;
@@ -96,6 +123,7 @@ class Folder {
     JobRecord& job = job_of(event.job);
     job.cancel_requested = true;
     job.cancel_reason = event.reason;
+    job.cancelled_by = event.by;
   }
 
   void operator()(const PredecessorSucceeded& event) {
@@ -261,6 +289,7 @@ class Folder {
     attempt.fault_time = event.fault_time;
     attempt.detected_at = event.detected_at;
     attempt.cancelled = job.cancel_requested;
+    attempt.drained = event.drained;
     move(job, JobStep::Broke);
   }
 
@@ -342,7 +371,8 @@ class Folder {
                                               .ended_at = event.ended_at,
                                               .chain = event.chain,
                                               .chain_name = event.chain_name,
-                                              .saved = event.saved};
+                                              .saved = event.saved,
+                                              .owner = event.owner};
     indexes_.savers.erase(event.job);
     if (!event.saved.empty()) indexes_.savers.insert(event.job);
     join_chain(ledger_, event.job, event.chain, event.chain_name);

@@ -19,6 +19,11 @@ struct Deciding {
 Decision decide_one(const Deciding& in, const SubmitJob& input);
 Decision decide_one(const Deciding& in, const CancelJob& input);
 Decision decide_one(const Deciding& in, const DeclareNodeDead& input);
+// decide_node.cc
+Decision decide_one(const Deciding& in, const DrainNode& input);
+Decision decide_one(const Deciding& in, const UndrainNode& input);
+Decision decide_one(const Deciding& in, const LabelNode& input);
+Decision decide_one(const Deciding& in, const RemoveNode& input);
 // decide_agent.cc
 Decision decide_one(const Deciding& in, const RegisterNode& input);
 Decision decide_one(const Deciding& in, const ReportFact& input);
@@ -35,17 +40,13 @@ Decision decide_one(const Deciding& in, const ProposeNote& input);
 Decision decide_one(const Deciding& in, const ProposeSwept& input);
 Decision decide_one(const Deciding& in, const ProposeArchive& input);
 Decision decide_one(const Deciding& in, const ProposeDropTombstone& input);
-
-inline Decision nothing() { return {}; }
-inline Decision refuse(ErrorCode code, std::string message) {
-  return {.refusal = Error{code, std::move(message)}};
-}
-template <class... Bodies>
-Decision accept(Bodies&&... bodies) {
-  Decision decision;
-  (decision.events.emplace_back(std::forward<Bodies>(bodies)), ...);
-  return decision;
-}
+// decide_access.cc
+Decision decide_one(const Deciding& in, const CreateToken& input);
+Decision decide_one(const Deciding& in, const RevokeToken& input);
+Decision decide_one(const Deciding& in, const JoinNode& input);
+Decision decide_one(const Deciding& in, const RenewNode& input);
+Decision decide_one(const Deciding& in, const IssueCertificate& input);
+Decision decide_one(const Deciding& in, const RevokeCertificate& input);
 
 // What every proposal needs: the job and its current attempt, if that has the given number. Empty
 // otherwise.

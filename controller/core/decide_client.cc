@@ -9,6 +9,7 @@
 #include "controller/core/chains/predecessors.h"
 #include "controller/core/chains/start_point.h"
 #include "controller/core/decide.h"
+#include "controller/core/model/text.h"
 
 namespace muster::core {
 
@@ -85,6 +86,16 @@ std::optional<Error> refuse_names(const Ledger& ledger, const std::vector<Submit
   return std::nullopt;
 }
 
+// Not of the owner who is recorded. Jobs of old journals have none.
+bool is_of_another(const Ledger& ledger, const JobId& job, const std::string& owner) {
+  const auto live = ledger.jobs.find(job);
+  const auto stone = ledger.tombstones.find(job);
+  const std::string recorded = live != ledger.jobs.end()          ? live->second.owner
+                               : stone != ledger.tombstones.end() ? stone->second.owner
+                                                                  : std::string();
+  return !recorded.empty() && recorded != owner;
+}
+
 // An id is used only once. The ids of a chain rise along it, so that its jobs are sorted by them.
 std::optional<Error> refuse_ids(const Ledger& ledger, const std::vector<Submitted>& all) {
   const Submitted* before = nullptr;
@@ -125,17 +136,17 @@ std::optional<Error> refuse_place(const Deciding& in, const Submitted& one) {
   return Error{ErrorCode::Unsatisfiable, std::move(placed.why)};
 }
 
-void cancel(const Deciding& in, const JobRecord& job, const std::string& reason,
-            Decision& decision) {
+void cancel(const Deciding& in, const JobRecord& job, const CancelJob& input, Decision& decision) {
   if (!job.cancel_requested)
-    decision.events.emplace_back(CancelRequested{.job = job.id, .reason = reason});
+    decision.events.emplace_back(
+        CancelRequested{.job = job.id, .reason = input.reason, .by = input.by});
   // If cancel was requested before, usually nothing is left to do. But if the journal was cut
   // behind the first request (an accepted loss), the rest may be missing.
   switch (job.phase) {
     case JobPhase::Queued: {
-      const std::string why = reason.empty() ? "" : ": " + reason;
-      Verdict verdict{
-          .cls = FailureClass::Operator, .reason = "cancelled" + why, .signature = "cancelled"};
+      Verdict verdict{.cls = FailureClass::Operator,
+                      .reason = cancelled_text(input.by, input.reason),
+                      .signature = "cancelled"};
       decision.events.emplace_back(
           JobEnded{.job = job.id, .outcome = Outcome::Cancelled, .verdict = std::move(verdict)});
       break;
@@ -168,7 +179,7 @@ std::optional<Decision> cancel_chain(const Deciding& in, const CancelJob& input)
     const auto job = in.ledger.jobs.find(id);
     if (job == in.ledger.jobs.end() || is_final(job->second.phase)) continue;
     any = true;
-    cancel(in, job->second, input.reason, decision);
+    cancel(in, job->second, input, decision);
   }
   return any ? std::optional(std::move(decision)) : std::nullopt;
 }
@@ -178,6 +189,10 @@ std::optional<Decision> cancel_chain(const Deciding& in, const CancelJob& input)
 Decision decide_one(const Deciding& in, const SubmitJob& input) {
   if (const auto known = in.ledger.indexes.request_ids.find(input.request_id);
       !input.request_id.empty() && known != in.ledger.indexes.request_ids.end()) {
+    if (is_of_another(in.ledger, known->second, input.owner))
+      return refuse(ErrorCode::Conflict, doing_of(input.spec) +
+                                             "its request id was used by another user; choose "
+                                             "another one");
     return {.job = known->second, .repeated = true};
   }
   const std::vector<Submitted> all = all_of(input);
@@ -203,7 +218,8 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
                      .request_id = siblings.empty() ? input.request_id : RequestId(),
                      .spec = one.spec,
                      .resolved = one.resolved,
-                     .spec_hash = one.spec_hash});
+                     .spec_hash = one.spec_hash,
+                     .owner = input.owner});
     succeeded.insert(succeeded.end(), already->begin(), already->end());
     siblings.insert(one.job);
   }
@@ -236,7 +252,7 @@ Decision decide_one(const Deciding& in, const CancelJob& input) {
                               phase == JobPhase::Cancelled ? "been cancelled" : to_string(phase)));
   }
   Decision decision;
-  cancel(in, found->second, input.reason, decision);
+  cancel(in, found->second, input, decision);
   return decision;
 }
 
@@ -254,7 +270,7 @@ Decision decide_one(const Deciding& in, const DeclareNodeDead& input) {
                               "now; stop the agent or the machine first",
                               input.node.str()));
   }
-  return accept(NodeDeclaredDead{.node = input.node, .reason = input.reason});
+  return accept(NodeDeclaredDead{.node = input.node, .reason = input.reason, .by = input.by});
 }
 
 }  // namespace muster::core

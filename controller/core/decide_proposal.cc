@@ -28,6 +28,7 @@ bool still_free(const Deciding& in, const ProposePlacement& input) {
   for (const PlacedNode& placed : input.nodes) {
     const auto node = in.ledger.nodes.find(placed.node);
     if (node == in.ledger.nodes.end() || node->second.dead) return false;
+    if (node->second.drain) return false;
     if (node->second.boot_id != placed.boot_id || node->second.instance != placed.instance)
       return false;
     if (!is_connected(in.presence, placed.node) ||
@@ -158,7 +159,8 @@ Decision decide_one(const Deciding& in, const ProposeBreak& input) {
                              .attempt = input.attempt,
                              .cause = input.cause,
                              .fault_time = in.now.wall,
-                             .detected_at = in.now.wall});
+                             .detected_at = in.now.wall,
+                             .drained = input.drained});
 }
 
 Decision decide_one(const Deciding& in, const ProposeEnd& input) {
@@ -184,7 +186,8 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   const bool by_loss =
       current.job->attempts_lost > 0 &&
       (ended.verdict.cls == FailureClass::Node || ended.verdict.cls == FailureClass::Worker);
-  ended.charged = !current.attempt->cancelled && !on_from_another && !by_loss &&
+  const bool drained = !current.attempt->drained.empty();
+  ended.charged = !current.attempt->cancelled && !drained && !on_from_another && !by_loss &&
                   (lost == 0 || lost > in.limits.taken_ports_max);
   ended.best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt),
                              last_step_reported(*current.attempt));
@@ -206,7 +209,7 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   }
   Verdict last = ended.verdict;
   if (enough) last.reason += "; " + *enough;
-  if (cancelled && last.cls != FailureClass::Operator)
+  if (cancelled && (last.cls != FailureClass::Operator || drained))
     last = Verdict{.cls = FailureClass::Operator,
                    .reason = "cancelled while it was being stopped",
                    .signature = "cancelled"};
@@ -307,7 +310,8 @@ Decision decide_one(const Deciding& in, const ProposeArchive& input) {
                             .ended_at = *job.ended_at,
                             .chain = JobId(job.resolved.stage().chain()),
                             .chain_name = job.spec.stage().chain_name(),
-                            .saved = saved_by(job)});
+                            .saved = saved_by(job),
+                            .owner = job.owner});
 }
 
 Decision decide_one(const Deciding& in, const ProposeDropTombstone& input) {

@@ -5,6 +5,7 @@
 
 #include <ranges>
 
+#include "controller/core/access/certificates.h"
 #include "controller/core/model/text.h"
 
 namespace muster::core {
@@ -18,6 +19,10 @@ std::string times_text(const auto& fact) {
 }
 std::string key_text(const AttemptKey& key) {
   return fmt::format("{}.{}", key.first.str(), key.second.value);
+}
+
+std::string user_text(std::string_view what, const std::string& user) {
+  return user.empty() ? "" : fmt::format(" {}={}", what, user);
 }
 
 template <class Range>
@@ -104,10 +109,10 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
       time_text(attempt.ended_at), time_text(attempt.caught_up_at));
   out += fmt::format(
       "    cause='{}' verdict={} charged={} best={} fence='{}' cancelled={} "
-      "counts={}/{}/{}/{}\n",
+      "drained={} counts={}/{}/{}/{}\n",
       attempt.broke_cause, verdict_text(attempt.verdict), attempt.charged, attempt.best_step,
-      attempt.fence, attempt.cancelled, attempt.parts_started, attempt.parts_swept,
-      attempt.ranks_well, attempt.ranks_exited);
+      attempt.fence, attempt.cancelled, attempt.drained.str(), attempt.parts_started,
+      attempt.parts_swept, attempt.ranks_well, attempt.ranks_exited);
   for (const auto& [what, note] : attempt.notes)
     out += fmt::format("    note {} node={} step={} '{}'\n", static_cast<int>(what),
                        note.node.str(), note.step.value_or(-1), note.text);
@@ -121,6 +126,33 @@ void dump_owned(std::string& out, const JobRecord& job) {
       out += fmt::format(" {}[{}+{}]", one.node.str(), one.first_rank.value, one.ranks);
     out += "\n";
   }
+}
+
+void dump_access(std::string& out, const AccessRecords& access) {
+  for (const auto& [id, token] : access.tokens) {
+    out += fmt::format(
+        "token {} secret={} nodes={} uses={} created={} ends={} may_replace={} actor='{}' "
+        "revoked={}\n",
+        id, token.secret_sha256, token.nodes, token.uses, time_text(token.created_at),
+        time_text(token.ends_at), token.may_replace, token.actor, time_text(token.revoked_at));
+    for (const auto& [node, key] : token.joined) out += fmt::format("  joined {} {}\n", node, key);
+  }
+  for (const auto& [subject, keys] : access.certificates) {
+    for (const auto& [key, one] : keys) {
+      out += fmt::format(
+          "certificate of {} key={} serial={} from={} to={} issued={} last_end={} day={} token={} "
+          "actor='{}' revoked={} '{}'\n",
+          text_of(subject), key, one.serial, time_text(one.not_before), time_text(one.not_after),
+          time_text(one.issued_at), time_text(one.last_end), one.issued_day, one.token, one.actor,
+          time_text(one.revoked_at), one.why);
+    }
+  }
+  for (const auto& [subject, all] : access.revoked)
+    out += fmt::format("revoked {} before={} '{}'\n", text_of(subject), time_text(all.before),
+                       all.why);
+  if (access.cleared_at != WallTime())
+    out += fmt::format("access certificates={} cleared={}\n", access.certificate_count,
+                       time_text(access.cleared_at));
 }
 
 void dump_indexes(std::string& out, const Ledger& ledger) {
@@ -171,11 +203,12 @@ void dump_indexes(std::string& out, const Ledger& ledger) {
 std::string dump(const JobRecord& job) {
   std::string out = fmt::format(
       "job {} name={} request={} hash={} phase={} submitted={} ended={} cancel={} '{}' best={} "
-      "without_progress={} last={} open={} attempts_lost={}\n",
+      "without_progress={} last={} open={} attempts_lost={}{}{}\n",
       job.id.str(), job.spec.name(), job.request_id.str(), job.spec_hash, to_string(job.phase),
       time_text(job.submitted_at), time_text(job.ended_at), job.cancel_requested, job.cancel_reason,
       job.best_step, job.attempts_without_progress, job.last_index.value, job.open_parts,
-      job.attempts_lost);
+      job.attempts_lost, user_text("owner", job.owner),
+      user_text("cancelled_by", job.cancelled_by));
   out += fmt::format("  spec {}\n  verdict {}\n", job.spec.ShortDebugString(),
                      verdict_text(job.verdict));
   if (job.start) out += fmt::format("  starts with {}\n", point_text(job.start));
@@ -198,13 +231,20 @@ std::string dump(const Ledger& ledger) {
         fmt::format("node {} instance={} boot={} version={} dead={} registered={} inventory {}\n",
                     name.str(), node.instance.str(), node.boot_id.str(), node.version, node.dead,
                     time_text(node.registered_at), node.inventory.ShortDebugString());
+    if (node.drain)
+      out += fmt::format("  drain actor={} why='{}' since={} deadline={}\n", node.drain->actor,
+                         node.drain->why, time_text(node.drain->since),
+                         time_text(node.drain->deadline));
+    for (const auto& [key, value] : node.labels) out += fmt::format("  label {}={}\n", key, value);
   }
   for (const auto& [id, job] : ledger.jobs) out += dump(job);
   for (const auto& [id, stone] : ledger.tombstones) {
-    out += fmt::format("tombstone {} name={} request={} phase={} ended={} chain={} '{}'\n",
+    out += fmt::format("tombstone {} name={} request={} phase={} ended={} chain={} '{}'{}\n",
                        id.str(), stone.name, stone.request_id.str(), to_string(stone.phase),
-                       time_text(stone.ended_at), stone.chain.str(), stone.chain_name);
+                       time_text(stone.ended_at), stone.chain.str(), stone.chain_name,
+                       user_text("owner", stone.owner));
   }
+  dump_access(out, ledger.access);
   dump_indexes(out, ledger);
   return out;
 }

@@ -8,6 +8,7 @@
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/spec_view.h"
 #include "controller/core/model/text.h"
+#include "controller/core/nodes/drain.h"
 #include "controller/core/placement/fitting_jobs.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/fence.h"
@@ -95,11 +96,29 @@ void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const
   if (lines.empty()) lines.emplace_back("is about to be placed");
 }
 
+// The latest check of the machine found its disk read-only or nearly full. Empty: it did not.
+std::string room_text(const NodeName& name, const NodeSeen& seen) {
+  // As the agent's --min-free, below which it starts nothing.
+  constexpr std::uint64_t kBytesLeast = 256ULL << 20U, kMiB = 1ULL << 20U;
+  if (!seen.host || !seen.host->disk_error().empty()) return {};
+  if (seen.host->read_only())
+    return fmt::format("the disk of the state directory of node '{}' is mounted read-only",
+                       name.str());
+  if (seen.host->disk_bytes() > 0 && seen.host->disk_bytes_free() < kBytesLeast)
+    return fmt::format("the disk of the state directory of node '{}' has only {} MiB free",
+                       name.str(), seen.host->disk_bytes_free() / kMiB);
+  if (seen.host->inodes() > 0 && seen.host->inodes_free() == 0)
+    return fmt::format("the disk of the state directory of node '{}' has no inodes left",
+                       name.str());
+  return {};
+}
+
 // Empty: the node's disk takes writes.
 std::string disk_text(const Presence& presence, const AttemptSeen* attempt, const NodeName& name,
                       Now now) {
   const auto node = presence.nodes.find(name);
-  if (node == presence.nodes.end() || node->second.disk_trouble.empty()) return {};
+  if (node == presence.nodes.end()) return {};
+  if (node->second.disk_trouble.empty()) return room_text(name, node->second);
   const std::string text = fmt::format(
       "node '{}' cannot write to its state directory ({}): ends of ranks are not seen before it "
       "can",
@@ -110,6 +129,25 @@ std::string disk_text(const Presence& presence, const AttemptSeen* attempt, cons
                                 age_text(std::max(Duration::zero(), lease->second - now.boot)));
   }
   return text + "; its ranks go on";
+}
+
+// What the drains of its nodes mean for a running attempt, one line for each node.
+void explain_drains(std::vector<std::string>& lines, const Ledger& ledger,
+                    const AttemptRecord& attempt, Now now) {
+  std::size_t listed = 0;
+  for (const NodePart& part : attempt.parts) {
+    const auto node = ledger.nodes.find(part.placed.node);
+    if (part.swept || node == ledger.nodes.end() || !node->second.drain) continue;
+    if (++listed > kNodesNamed) return;
+    const NodeDrained& drain = *node->second.drain;
+    const std::string then =
+        drain.deadline
+            ? fmt::format("is stopped there in {}, and goes on elsewhere",
+                          age_text(std::max(Duration::zero(), *drain.deadline - now.wall)))
+            : std::string("goes on there until it ends");
+    lines.push_back(fmt::format("node '{}' {}; attempt {} {}", part.placed.node.str(),
+                                drain_text(drain), attempt.number.value, then));
+  }
 }
 
 // How far the start has come on these nodes, one line each, as far as it is known.
@@ -238,6 +276,7 @@ std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
       explain_live(lines, presence, job, *attempt, now, limits);
       if (lines.empty())
         lines.push_back(fmt::format("attempt {} is running on every node", attempt->number.value));
+      explain_drains(lines, ledger, *attempt, now);
       if (std::string steps = steps_text(presence, job, *attempt, now); !steps.empty())
         lines.push_back(std::move(steps));
       break;

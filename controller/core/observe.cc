@@ -88,6 +88,19 @@ v1::DeviceReading bounded(v1::DeviceReading reading) {
   return reading;
 }
 
+v1::HostReading bounded(v1::HostReading reading) {
+  constexpr std::size_t kTextBytes = 512, kWordBytes = 128;
+  constexpr int kTools = 16;
+  reading.DiscardUnknownFields();
+  for (std::string* text : {reading.mutable_state_dir(), reading.mutable_disk_error(),
+                            reading.mutable_cgroup_trouble()})
+    *text = without_controls(shortened(std::move(*text), kTextBytes));
+  auto& tools = *reading.mutable_missing_tools();
+  if (tools.size() > kTools) tools.DeleteSubrange(kTools, tools.size() - kTools);
+  for (std::string& one : tools) one = without_controls(shortened(std::move(one), kWordBytes));
+  return reading;
+}
+
 // A step beyond the total of the same reading is no step, whatever an agent sends.
 bool is_step(std::int64_t step, std::int64_t total) { return total <= 0 || step <= total; }
 
@@ -176,6 +189,8 @@ class Observer {
     if (seen == nullptr) return;
     heard_now(*seen, now_);
     seen->disk_trouble = without_controls(shortened(from.heartbeat.disk_trouble(), kDiskTextBytes));
+    if (from.heartbeat.has_host()) seen->host = bounded(from.heartbeat.host());
+    if (from.heartbeat.has_wall()) seen->clock_ahead = to_wall(from.heartbeat.wall()) - now_.wall;
     for (const v1::AttemptReading& reading : from.heartbeat.readings())
       fold_reading(from.node, reading);
     if (!from.heartbeat.devices().empty()) fold_devices(from.node, *seen, from.heartbeat);

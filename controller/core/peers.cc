@@ -193,7 +193,11 @@ std::vector<Peers::Ending> Peers::released(std::span<const Row> rows, const Ledg
   std::vector<Ending> endings;
   for (const Row& row : rows) {
     const auto* dead = std::get_if<NodeDeclaredDead>(&row.event.body);
-    if (dead == nullptr || !ledger.nodes.at(dead->node).dead) continue;
+    if (dead == nullptr) continue;
+    // It may have registered again since, or be removed.
+    if (const auto node = ledger.nodes.find(dead->node);
+        node == ledger.nodes.end() || !node->second.dead)
+      continue;
     // The node was declared dead while its connection had stalled. If the stream continued, the
     // node would be connected, and dead for ever.
     if (const auto peer = peers_.find(dead->node); peer != peers_.end())

@@ -4,6 +4,7 @@
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/spec_view.h"
 #include "controller/core/model/text.h"
+#include "controller/core/nodes/drain.h"
 #include "controller/core/placement/fitting_jobs.h"
 #include "controller/core/placement/placing.h"
 #include "controller/core/recovery/checkpoints.h"
@@ -52,6 +53,15 @@ class Proposer {
           ProposeBreak{.job = job.id, .attempt = attempt.number, .cause = cause});
       return;
     }
+    const DrainCheck drains = check_drains(ledger_, attempt, now_);
+    if (drains.over != nullptr) {
+      out_.inputs.emplace_back(ProposeBreak{.job = job.id,
+                                            .attempt = attempt.number,
+                                            .cause = drain_over_text(*drains.over),
+                                            .drained = drains.over->name});
+      return;
+    }
+    sooner(out_.wake_at, drains.check_at);
     const std::int64_t before = std::max<std::int64_t>(step_to_beat(job), 0);
     if (attempt.number.value > 1 && !attempt.caught_up_at) {
       if (const std::int64_t best = best_step_of(presence_, job, attempt); best >= before) {

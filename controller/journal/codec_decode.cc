@@ -83,6 +83,17 @@ std::uint32_t skipped_from(std::uint32_t attempts, Trouble& trouble) {
   return attempts;
 }
 
+core::Subject take(const pb::Subject& from, Trouble& trouble) {
+  switch (from.role()) {
+    case pb::SUBJECT_ROLE_NODE: return {.role = core::SubjectRole::Node, .name = from.name()};
+    case pb::SUBJECT_ROLE_USER: return {.role = core::SubjectRole::User, .name = from.name()};
+    case pb::SUBJECT_ROLE_UNSPECIFIED:
+    case pb::SubjectRole_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case pb::SubjectRole_INT_MAX_SENTINEL_DO_NOT_USE_: break;
+  }
+  trouble.unknown = fmt::format("subject role {}", static_cast<int>(from.role()));
+  return {};
+}
 core::Verdict take(const pb::Verdict& from, Trouble& trouble) {
   return {.cls = from_record(from.failure_class(), trouble),
           .node = NodeName(from.node()),
@@ -163,7 +174,31 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
     }
     case pb::Record::kNodeDeclaredDead: {
       const auto& from = record.node_declared_dead();
-      return core::NodeDeclaredDead{.node = NodeName(from.node()), .reason = from.reason()};
+      return core::NodeDeclaredDead{
+          .node = NodeName(from.node()), .reason = from.reason(), .by = from.by()};
+    }
+    case pb::Record::kNodeDrained: {
+      const auto& from = record.node_drained();
+      core::NodeDrained to{.node = NodeName(from.node()),
+                           .actor = from.actor(),
+                           .why = from.why(),
+                           .since = from_ns(from.since_ns())};
+      if (from.has_deadline_ns()) to.deadline = from_ns(from.deadline_ns());
+      return to;
+    }
+    case pb::Record::kNodeUndrained: {
+      const auto& from = record.node_undrained();
+      return core::NodeUndrained{.node = NodeName(from.node()), .actor = from.actor()};
+    }
+    case pb::Record::kNodeLabelled: {
+      const auto& from = record.node_labelled();
+      return core::NodeLabelled{.node = NodeName(from.node()),
+                                .actor = from.actor(),
+                                .labels = {from.labels().begin(), from.labels().end()}};
+    }
+    case pb::Record::kNodeRemoved: {
+      const auto& from = record.node_removed();
+      return core::NodeRemoved{.node = NodeName(from.node()), .actor = from.actor()};
     }
     case pb::Record::kJobSubmitted: {
       const auto& from = record.job_submitted();
@@ -171,11 +206,13 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                 .request_id = RequestId(from.request_id()),
                                 .spec = from.spec(),
                                 .resolved = from.resolved(),
-                                .spec_hash = from.spec_hash()};
+                                .spec_hash = from.spec_hash(),
+                                .owner = from.owner()};
     }
     case pb::Record::kCancelRequested: {
       const auto& from = record.cancel_requested();
-      return core::CancelRequested{.job = JobId(from.job()), .reason = from.reason()};
+      return core::CancelRequested{
+          .job = JobId(from.job()), .reason = from.reason(), .by = from.by()};
     }
     case pb::Record::kPredecessorSucceeded: {
       const auto& from = record.predecessor_succeeded();
@@ -234,6 +271,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       to.cause = record.attempt_broke().cause();
       to.fault_time = from_ns(record.attempt_broke().fault_time_ns());
       to.detected_at = from_ns(record.attempt_broke().detected_at_ns());
+      to.drained = NodeName(record.attempt_broke().drained());
       return to;
     }
     case pb::Record::kAttemptEnded: {
@@ -282,12 +320,45 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                            .outcome = from_record(from.outcome(), trouble),
                            .ended_at = from_ns(from.ended_at_ns()),
                            .chain = JobId(from.chain()),
-                           .chain_name = from.chain_name()};
+                           .chain_name = from.chain_name(),
+                           .owner = from.owner()};
       for (const pb::SavedBefore& one : from.saved()) to.saved.push_back(take(one));
       return to;
     }
     case pb::Record::kTombstoneDropped:
       return core::TombstoneDropped{.job = JobId(record.tombstone_dropped().job())};
+    case pb::Record::kTokenCreated: {
+      const auto& from = record.token_created();
+      return core::TokenCreated{.token = from.token(),
+                                .secret_sha256 = from.secret_sha256(),
+                                .nodes = from.nodes(),
+                                .uses = from.uses(),
+                                .ends_at = from_ns(from.ends_at_ns()),
+                                .may_replace = from.may_replace(),
+                                .actor = from.actor()};
+    }
+    case pb::Record::kTokenRevoked:
+      return core::TokenRevoked{.token = record.token_revoked().token(),
+                                .actor = record.token_revoked().actor()};
+    case pb::Record::kCertificateIssued: {
+      const auto& from = record.certificate_issued();
+      return core::CertificateIssued{.serial = from.serial(),
+                                     .subject = take(from.subject(), trouble),
+                                     .key = from.key(),
+                                     .not_before = from_ns(from.not_before_ns()),
+                                     .not_after = from_ns(from.not_after_ns()),
+                                     .token = from.token(),
+                                     .actor = from.actor()};
+    }
+    case pb::Record::kCertificateRevoked: {
+      const auto& from = record.certificate_revoked();
+      return core::CertificateRevoked{.subject = take(from.subject(), trouble),
+                                      .key = from.key(),
+                                      .serial = from.serial(),
+                                      .before = from_ns(from.before_ns()),
+                                      .why = from.why(),
+                                      .actor = from.actor()};
+    }
     case pb::Record::WHAT_NOT_SET: break;
   }
   trouble.unknown = "no kind";

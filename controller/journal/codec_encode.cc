@@ -39,6 +39,10 @@ pb::Note to_record(core::Note note) {
   }
   return pb::NOTE_UNSPECIFIED;
 }
+void put(pb::Subject& to, const core::Subject& from) {
+  to.set_role(from.role == core::SubjectRole::Node ? pb::SUBJECT_ROLE_NODE : pb::SUBJECT_ROLE_USER);
+  to.set_name(from.name);
+}
 void put(pb::Verdict& to, const core::Verdict& from) {
   to.set_failure_class(to_record(from.cls));
   to.set_node(from.node.value);
@@ -118,6 +122,31 @@ struct Writer {
     auto& to = *record.mutable_node_declared_dead();
     to.set_node(from.node.value);
     to.set_reason(from.reason);
+    to.set_by(from.by);
+  }
+  void operator()(const core::NodeDrained& from) const {
+    auto& to = *record.mutable_node_drained();
+    to.set_node(from.node.value);
+    to.set_actor(from.actor);
+    to.set_why(from.why);
+    to.set_since_ns(to_ns(from.since));
+    if (from.deadline) to.set_deadline_ns(to_ns(*from.deadline));
+  }
+  void operator()(const core::NodeUndrained& from) const {
+    auto& to = *record.mutable_node_undrained();
+    to.set_node(from.node.value);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::NodeLabelled& from) const {
+    auto& to = *record.mutable_node_labelled();
+    to.set_node(from.node.value);
+    to.set_actor(from.actor);
+    to.mutable_labels()->insert(from.labels.begin(), from.labels.end());
+  }
+  void operator()(const core::NodeRemoved& from) const {
+    auto& to = *record.mutable_node_removed();
+    to.set_node(from.node.value);
+    to.set_actor(from.actor);
   }
   void operator()(const core::JobSubmitted& from) const {
     auto& to = *record.mutable_job_submitted();
@@ -126,11 +155,13 @@ struct Writer {
     *to.mutable_spec() = from.spec;
     if (from.resolved.ByteSizeLong() > 0) *to.mutable_resolved() = from.resolved;
     to.set_spec_hash(from.spec_hash);
+    to.set_owner(from.owner);
   }
   void operator()(const core::CancelRequested& from) const {
     auto& to = *record.mutable_cancel_requested();
     to.set_job(from.job.value);
     to.set_reason(from.reason);
+    to.set_by(from.by);
   }
   void operator()(const core::PredecessorSucceeded& from) const {
     auto& to = *record.mutable_predecessor_succeeded();
@@ -182,6 +213,7 @@ struct Writer {
     to.set_cause(from.cause);
     to.set_fault_time_ns(to_ns(from.fault_time));
     to.set_detected_at_ns(to_ns(from.detected_at));
+    to.set_drained(from.drained.value);
   }
   void operator()(const core::AttemptEnded& from) const {
     auto& to = *record.mutable_attempt_ended();
@@ -229,9 +261,44 @@ struct Writer {
     to.set_chain(from.chain.value);
     to.set_chain_name(from.chain_name);
     for (const core::SavedBefore& one : from.saved) put(*to.add_saved(), one);
+    to.set_owner(from.owner);
   }
   void operator()(const core::TombstoneDropped& from) const {
     record.mutable_tombstone_dropped()->set_job(from.job.value);
+  }
+  void operator()(const core::TokenCreated& from) const {
+    auto& to = *record.mutable_token_created();
+    to.set_token(from.token);
+    to.set_secret_sha256(from.secret_sha256);
+    to.set_nodes(from.nodes);
+    to.set_uses(from.uses);
+    to.set_ends_at_ns(to_ns(from.ends_at));
+    to.set_may_replace(from.may_replace);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::TokenRevoked& from) const {
+    auto& to = *record.mutable_token_revoked();
+    to.set_token(from.token);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::CertificateIssued& from) const {
+    auto& to = *record.mutable_certificate_issued();
+    to.set_serial(from.serial);
+    put(*to.mutable_subject(), from.subject);
+    to.set_key(from.key);
+    to.set_not_before_ns(to_ns(from.not_before));
+    to.set_not_after_ns(to_ns(from.not_after));
+    to.set_token(from.token);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::CertificateRevoked& from) const {
+    auto& to = *record.mutable_certificate_revoked();
+    put(*to.mutable_subject(), from.subject);
+    to.set_key(from.key);
+    to.set_serial(from.serial);
+    to.set_before_ns(to_ns(from.before));
+    to.set_why(from.why);
+    to.set_actor(from.actor);
   }
 };
 

@@ -16,6 +16,16 @@ void LiveRows::add(JournalIndex index, const core::Event& event) {
     if (const auto dead = dead_.extract(registered->node)) superseded_.push_back(dead.mapped());
   } else if (const auto* dead = std::get_if<core::NodeDeclaredDead>(&event.body)) {
     dead_.emplace(dead->node, index);
+  } else if (const auto* drained = std::get_if<core::NodeDrained>(&event.body)) {
+    only_last_matters(drained_, drained->node, index);
+  } else if (const auto* undrained = std::get_if<core::NodeUndrained>(&event.body)) {
+    only_last_matters(drained_, undrained->node, index);
+    superseded_.push_back(index);
+    drained_.erase(undrained->node);
+  } else if (const auto* labelled = std::get_if<core::NodeLabelled>(&event.body)) {
+    only_last_matters(labelled_, labelled->node, index);
+  } else if (const auto* removed = std::get_if<core::NodeRemoved>(&event.body)) {
+    remove_node(removed->node, index);
   } else if (const auto* archived = std::get_if<core::JobArchived>(&event.body)) {
     const auto [known, fresh] = archived_.try_emplace(archived->job, index);
     if (!fresh) superseded_.push_back(std::exchange(known->second, index));
@@ -52,6 +62,24 @@ void LiveRows::moved(const JobId& job) {
   unmoved_.erase(job);
 }
 void LiveRows::dropped() { superseded_.clear(); }
+
+void LiveRows::only_last_matters(std::map<NodeName, JournalIndex>& rows, const NodeName& node,
+                                 JournalIndex index) {
+  const auto [known, fresh] = rows.try_emplace(node, index);
+  if (!fresh) superseded_.push_back(std::exchange(known->second, index));
+}
+
+void LiveRows::remove_node(const NodeName& node, JournalIndex index) {
+  if (const auto registered = nodes_.extract(node)) {
+    superseded_.push_back(registered.mapped().first);
+    if (registered.mapped().last != registered.mapped().first)
+      superseded_.push_back(registered.mapped().last);
+  }
+  for (auto* rows : {&dead_, &drained_, &labelled_}) {
+    if (const auto row = rows->extract(node)) superseded_.push_back(row.mapped());
+  }
+  superseded_.push_back(index);
+}
 
 void LiveRows::only_ends_matter(Pair& pair, JournalIndex index) {
   if (pair.first.value == 0) {

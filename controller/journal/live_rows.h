@@ -10,6 +10,9 @@
 // - Of the ControllerStarted rows, all except the first and the last.
 // - Of each node's NodeRegistered rows, all except the first and the last.
 // - NodeDeclaredDead of a node that has registered since.
+// - Of each node's NodeDrained rows, all except the last; with a NodeUndrained, all of them and it.
+// - Of each node's NodeLabelled rows, all except the last.
+// - NodeRemoved, and all rows above of that node before it: together they have no effect.
 //
 // Each JournalEndLost stays: what it means for the jobs is in no other row.
 #pragma once
@@ -44,12 +47,15 @@ class LiveRows {
     JournalIndex first, last;
   };
   void only_ends_matter(Pair& pair, JournalIndex index);
+  void only_last_matters(std::map<NodeName, JournalIndex>& rows, const NodeName& node,
+                         JournalIndex index);
+  void remove_node(const NodeName& node, JournalIndex index);
 
   std::unordered_map<JobId, std::vector<JournalIndex>> jobs_;
   std::unordered_map<JobId, JournalIndex> archived_;  // index of JobArchived, by job
   std::set<JobId> unmoved_;
   std::map<NodeName, Pair> nodes_;
-  std::map<NodeName, JournalIndex> dead_;
+  std::map<NodeName, JournalIndex> dead_, drained_, labelled_;
   Pair starts_;
   std::vector<JournalIndex> superseded_;
 };

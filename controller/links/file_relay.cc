@@ -25,7 +25,9 @@ std::size_t cost(const v1::FilePart& part) {
 class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
  public:
   struct Taker final : FileRelay::Taker {
+    explicit Taker(Revocations::Stay until_done) : stay(std::move(until_done)) {}
     FileTransferPtr transfer;
+    Revocations::Stay stay;
     void OnWriteDone(bool ok) override { transfer->written(ok); }
     void OnCancel() override {
       transfer->end({grpc::StatusCode::CANCELLED, "the node that asked has gone"});
@@ -38,8 +40,11 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   };
   struct Giver final : FileRelay::Giver {
     Giver(std::weak_ptr<FileRelay::Book> of, rpc::Caller who,
-          std::function<void(const Error&)> refused)
-        : book(std::move(of)), caller(std::move(who)), on_refused(std::move(refused)) {}
+          std::function<void(const Error&)> refused, Revocations::Stay until_done)
+        : book(std::move(of)),
+          caller(std::move(who)),
+          on_refused(std::move(refused)),
+          stay(std::move(until_done)) {}
     void OnReadDone(bool ok) override;
     void OnDone() override {
       if (transfer) transfer->giver_done();
@@ -48,15 +53,16 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     std::weak_ptr<FileRelay::Book> book;
     const rpc::Caller caller;
     const std::function<void(const Error&)> on_refused;
+    const Revocations::Stay stay;
     FileTransferPtr transfer;  // set from the ticket on
     v1::SendFilesRequest incoming;
   };
 
   explicit FileTransfer(std::shared_ptr<FileRelay::Book> book) : book_(std::move(book)) {}
 
-  FileRelay::Taker* take() {
+  FileRelay::Taker* take(Revocations::Stay stay) {
     const MutexLock lock(mutex_);
-    taker_ = new Taker;
+    taker_ = new Taker(std::move(stay));
     taker_->transfer = shared_from_this();
     return taker_;
   }
@@ -256,9 +262,10 @@ void FileTransfer::Giver::OnReadDone(bool ok) {
   found->read_first();
 }
 
-FileRelay::Taker* FileRelay::fetch(const std::function<void(FileTransferPtr)>& judge) {
+FileRelay::Taker* FileRelay::fetch(const std::function<void(FileTransferPtr)>& judge,
+                                   Revocations::Stay stay) {
   const auto transfer = std::make_shared<FileTransfer>(book_);
-  Taker* taker = transfer->take();
+  Taker* taker = transfer->take(std::move(stay));
   judge(transfer);
   return taker;
 }
@@ -272,9 +279,10 @@ void FileRelay::refuse(const FileTransferPtr& transfer, const grpc::Status& why)
   transfer->end(why);
 }
 
-FileRelay::Giver* FileRelay::send(rpc::Caller caller,
-                                  std::function<void(const Error&)> on_refused) {
-  auto* giver = new FileTransfer::Giver(book_, std::move(caller), std::move(on_refused));
+FileRelay::Giver* FileRelay::send(rpc::Caller caller, std::function<void(const Error&)> on_refused,
+                                  Revocations::Stay stay) {
+  auto* giver =
+      new FileTransfer::Giver(book_, std::move(caller), std::move(on_refused), std::move(stay));
   giver->StartRead(&giver->incoming);
   return giver;
 }

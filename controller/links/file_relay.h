@@ -22,6 +22,7 @@
 
 #include "common/base/mutex.h"
 #include "common/rpc/tls_port.h"
+#include "controller/access/revocations.h"
 #include "controller/core/model/event.h"
 #include "controller/core/model/ledger.h"
 #include "muster/v1/agent_service.pb.h"
@@ -39,14 +40,15 @@ class FileRelay {
 
   // The asking agent's stream. `judge` is called once, before this returns; it calls open() or
   // refuse(), at once or later.
-  Taker* fetch(const std::function<void(FileTransferPtr)>& judge);
+  Taker* fetch(const std::function<void(FileTransferPtr)>& judge, Revocations::Stay stay = {});
   // Sets where the files come from, and for which attempt. Returns the ticket for FilesWanted.
   std::string open(const FileTransferPtr& transfer, const NodeName& source,
                    const InstanceId& instance, const core::AttemptKey& attempt);
   static void refuse(const FileTransferPtr& transfer, const grpc::Status& why);
 
   // The sending agent's stream. A node sends only its own files.
-  Giver* send(rpc::Caller caller, std::function<void(const Error&)> on_refused = {});
+  Giver* send(rpc::Caller caller, std::function<void(const Error&)> on_refused,
+              Revocations::Stay stay = {});
 
   // Call this when the attempt is over: it ends the attempt's transfers.
   void drop(const core::AttemptKey& attempt);

@@ -55,7 +55,12 @@ void Hub::set_start(const Shell::Started& started) {
 
 grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Hub::Connect(
     grpc::CallbackServerContext* context) {
-  return Session::begin(*this, clock_, *context);
+  return Session::begin(*this, clock_, *context, enter(*context));
+}
+
+Revocations::Stay Hub::enter(grpc::ServerContextBase& context) const {
+  return options_.revocations != nullptr ? options_.revocations->enter(context)
+                                         : Revocations::Stay();
 }
 
 Hub::PushLogsReactor* Hub::PushLogs(grpc::CallbackServerContext* context) {
@@ -69,19 +74,21 @@ FileRelay::Taker* Hub::FetchFiles(grpc::CallbackServerContext* context,
   const auto own = rpc::speaks_for(rpc::caller_of(*context), NodeName(request->node()),
                                    "fetching files of another node");
   if (!own && options_.on_refused) options_.on_refused(own.error());
-  return files_.fetch([this, own, request = *request](FileTransferPtr transfer) {
-    if (!own) return FileRelay::refuse(transfer, rpc::to_refusal(own.error()));
-    const bool taken = ask(request.ByteSizeLong(), [this, transfer, request](const View& view) {
-      find_files(transfer, request, view);
-    });
-    if (!taken)
-      FileRelay::refuse(transfer, {grpc::StatusCode::UNAVAILABLE,
-                                   "the controller is overloaded; another start tries again"});
-  });
+  return files_.fetch(
+      [this, own, request = *request](FileTransferPtr transfer) {
+        if (!own) return FileRelay::refuse(transfer, rpc::to_refusal(own.error()));
+        const bool taken = ask(request.ByteSizeLong(), [this, transfer, request](const View& view) {
+          find_files(transfer, request, view);
+        });
+        if (!taken)
+          FileRelay::refuse(transfer, {grpc::StatusCode::UNAVAILABLE,
+                                       "the controller is overloaded; another start tries again"});
+      },
+      enter(*context));
 }
 
 FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext* context, v1::SendFilesResponse*) {
-  return files_.send(rpc::caller_of(*context), options_.on_refused);
+  return files_.send(rpc::caller_of(*context), options_.on_refused, enter(*context));
 }
 
 // A node gets only what its own order names.
@@ -183,9 +190,12 @@ void Hub::judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, 
   core::Peers::Judgement judgement =
       peers_.hello(hello, connection, session->peer(), arrived, durable(view));
   if (judgement.refusal) {
-    log::warn("an agent was refused", {{"node", session->node().str()},
-                                       {"peer", session->peer()},
-                                       {"why", judgement.refusal->message}});
+    // Without the port, which is another one at each try.
+    const std::string from = session->peer().substr(0, session->peer().rfind(':'));
+    if (options_.on_refused)
+      options_.on_refused(Error(*judgement.refusal)
+                              .in(fmt::format("connecting the agent of node '{}' from '{}'",
+                                              session->node().str(), from)));
     session->refuse(rpc::to_status(*judgement.refusal));
     if (judgement.behind.empty()) return;
     shell_.pause(core::pause_text(judgement.behind));
@@ -360,6 +370,13 @@ void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
   }
   for (const core::Peers::Ending& ending : peers_.released(rows, view.ledger))
     end_stream(ending, view.now);
+  // Replies leave after this: who is answered that a certificate is revoked finds it so.
+  const bool changed = std::ranges::any_of(rows, [](const journal::Row& row) {
+    return std::holds_alternative<core::CertificateIssued>(row.event.body) ||
+           std::holds_alternative<core::CertificateRevoked>(row.event.body);
+  });
+  if (changed && options_.revocations != nullptr)
+    options_.revocations->publish(core::Revoked(view.ledger.access));
   // Runs before any node is ordered to run a job whose logs would be refused.
   collected_.on_release(rows);
   for (const NodeName& node : core::touched_nodes(rows, view.ledger)) tell(node, view, false);

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "common/async/loop.h"
+#include "controller/access/revocations.h"
 #include "controller/core/peers.h"
 #include "controller/links/file_relay.h"
 #include "controller/links/logs_collected.h"
@@ -50,6 +51,9 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     std::function<void(const Error&, std::uint64_t generation)> on_behind;
     // A node spoke for another one. Any thread. Empty: nobody is interested.
     std::function<void(const Error&)> on_refused = {};
+    // Gets what the ledger says of certificates, and ends streams. Null: no certificates are
+    // checked.
+    Revocations* revocations = nullptr;
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
   // Makes the receiver of one log stream; never null.
@@ -88,6 +92,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   // Passes an agent's question to the strand. It does not use the clients' inbox, which clients may
   // have filled; what waits for agents has bounds of its own.
   [[nodiscard]] bool ask(std::size_t bytes, ReadFn read);
+  [[nodiscard]] Revocations::Stay enter(grpc::ServerContextBase& context) const;
   void judge(const SessionPtr& session, const v1::Hello& hello, Now arrived, const View& view);
   void registered(const SessionPtr& session, ConnectionId connection, const Outcome& outcome,
                   const View& view);

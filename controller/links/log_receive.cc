@@ -158,7 +158,8 @@ LogReceiver::Reactor* Receiver::push_logs(grpc::CallbackServerContext* context) 
         const MutexLock lock(door->mutex);
         if (door->receiver) door->receiver->forget(done);
       },
-      rpc::caller_of(*context));
+      rpc::caller_of(*context),
+      hooks_.enter ? hooks_.enter(*context) : controller::Revocations::Stay());
   bool stopping = false;
   {
     const MutexLock lock(mutex_);

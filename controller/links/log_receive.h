@@ -34,6 +34,7 @@
 #include <string>
 
 #include "common/base/ids.h"
+#include "controller/access/revocations.h"
 #include "controller/logs/log_store.h"
 #include "muster/v1/agent_service.pb.h"
 
@@ -47,6 +48,8 @@ struct LogReceiveHooks {
   // The whole log of this rank is durable. May be called more than once. Never called for auxiliary
   // processes.
   std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;
+  // A stream begins: what ends it when its certificate is revoked. Empty: nothing does.
+  std::function<controller::Revocations::Stay(grpc::ServerContextBase&)> enter = {};
   // A node sent logs in another one's name.
   std::function<void(const Error&)> on_refused;
   // one line for the log: once for each cause, and when the trouble is over

@@ -12,8 +12,9 @@ std::size_t queue_cost(const v1::PushLogsRequest& request) {
 
 std::shared_ptr<LogStream> LogStream::make(
     std::function<void(const std::shared_ptr<LogStream>&)> ready,
-    std::function<void(const LogStream*)> done, rpc::Caller caller) {
-  std::shared_ptr<LogStream> stream(new LogStream(std::move(caller)));
+    std::function<void(const LogStream*)> done, rpc::Caller caller,
+    controller::Revocations::Stay stay) {
+  std::shared_ptr<LogStream> stream(new LogStream(std::move(caller), std::move(stay)));
   stream->ready_ = std::move(ready);
   stream->done_ = std::move(done);
   const MutexLock lock(stream->mutex_);
@@ -132,6 +133,7 @@ void LogStream::OnCancel() {
 }
 
 void LogStream::OnDone() {
+  stay_.leave();
   done_(this);
   std::shared_ptr<LogStream> self;
   {

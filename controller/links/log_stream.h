@@ -16,6 +16,7 @@
 
 #include "common/base/mutex.h"
 #include "common/rpc/tls_port.h"
+#include "controller/access/revocations.h"
 #include "controller/links/log_receive.h"
 
 namespace muster::links {
@@ -32,7 +33,8 @@ class LogStream final : public LogReceiver::Reactor {
   // `ready` is called on gRPC's threads when there is something to take.
   static std::shared_ptr<LogStream> make(
       std::function<void(const std::shared_ptr<LogStream>&)> ready,
-      std::function<void(const LogStream*)> done, rpc::Caller caller);
+      std::function<void(const LogStream*)> done, rpc::Caller caller,
+      controller::Revocations::Stay stay = {});
   [[nodiscard]] const rpc::Caller& caller() const { return caller_; }
 
   void begin();
@@ -65,9 +67,11 @@ class LogStream final : public LogReceiver::Reactor {
   void OnDone() override;
 
  private:
-  explicit LogStream(rpc::Caller caller) : caller_(std::move(caller)) {}
+  LogStream(rpc::Caller caller, controller::Revocations::Stay stay)
+      : caller_(std::move(caller)), stay_(std::move(stay)) {}
   void write_locked() MUSTER_REQUIRES(mutex_);
   const rpc::Caller caller_;
+  controller::Revocations::Stay stay_;  // until OnDone
   std::function<void(const std::shared_ptr<LogStream>&)> ready_;
   std::function<void(const LogStream*)> done_;
 

@@ -10,8 +10,9 @@ std::size_t waiting_cost(const v1::Facts& facts) {
 }
 
 grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Session::begin(
-    SessionOwner& owner, const Clock& clock, const grpc::CallbackServerContext& context) {
-  auto session = std::make_shared<Session>(owner, clock, context);
+    SessionOwner& owner, const Clock& clock, const grpc::CallbackServerContext& context,
+    Revocations::Stay stay) {
+  auto session = std::make_shared<Session>(owner, clock, context, std::move(stay));
   session->self_ = session;
   session->StartRead(&session->incoming_);
   return session.get();
@@ -180,6 +181,7 @@ void Session::OnCancel() {
 }
 
 void Session::OnDone() {
+  stay_.leave();
   gone();
   const SessionPtr last = std::move(self_);  // the hub may keep it a little longer
 }

@@ -19,6 +19,7 @@
 #include "common/base/mutex.h"
 #include "common/base/time.h"
 #include "common/rpc/tls_port.h"
+#include "controller/access/revocations.h"
 #include "controller/core/send_queue.h"
 #include "muster/v1/agent_service.pb.h"
 
@@ -50,10 +51,16 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   static constexpr int kUnsupportedMost = 1'000;
   // Begins to read. gRPC calls the returned reactor until OnDone.
   static grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* begin(
-      SessionOwner& owner, const Clock& clock, const grpc::CallbackServerContext& context);
+      SessionOwner& owner, const Clock& clock, const grpc::CallbackServerContext& context,
+      Revocations::Stay stay = {});
 
-  Session(SessionOwner& owner, const Clock& clock, const grpc::CallbackServerContext& context)
-      : owner_(owner), clock_(clock), peer_(context.peer()), caller_(rpc::caller_of(context)) {}
+  Session(SessionOwner& owner, const Clock& clock, const grpc::CallbackServerContext& context,
+          Revocations::Stay stay)
+      : owner_(owner),
+        clock_(clock),
+        peer_(context.peer()),
+        caller_(rpc::caller_of(context)),
+        stay_(std::move(stay)) {}
 
   // The hub's decision about the Hello. Facts and heartbeats before it end the stream. An agent may
   // end its half of the stream right after its Hello. It still gets its answer, which is the
@@ -94,6 +101,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   const Clock& clock_;
   const std::string peer_;
   const rpc::Caller caller_;
+  Revocations::Stay stay_;  // until OnDone
   NodeName node_;
   InstanceId instance_;
   bool hello_received_ = false;  // used only by reads, as is the next

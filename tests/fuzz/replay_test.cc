@@ -28,10 +28,18 @@ void broken(const std::string& what) { throw Broken(what); }
 namespace {
 
 const std::filesystem::path kCorpus = test::checkout("tests/fuzz/corpus");
-const std::map<std::string, void (*)(std::string_view)> kTargets = {
-    {"agents", agents}, {"checkpoint", checkpoint}, {"diff", diff},   {"frames", frames},
-    {"log", log},       {"patch", patch},           {"probe", probe}, {"ranktable", ranktable},
-    {"spec", spec}};
+const std::map<std::string, void (*)(std::string_view)> kTargets = {{"agents", agents},
+                                                                    {"checkpoint", checkpoint},
+                                                                    {"diff", diff},
+                                                                    {"enrol", enrol},
+                                                                    {"frames", frames},
+                                                                    {"hosts", hosts},
+                                                                    {"known_hosts", known_hosts},
+                                                                    {"log", log},
+                                                                    {"patch", patch},
+                                                                    {"probe", probe},
+                                                                    {"ranktable", ranktable},
+                                                                    {"spec", spec}};
 
 std::vector<std::filesystem::path> kept() {
   std::vector<std::filesystem::path> files;

@@ -1,7 +1,9 @@
 """What the fuzzers start from: inputs made of the tests' own fixtures and golden files at run time, and the words of each format (libFuzzer's dictionaries)."""
 
+import base64
 import glob
 import hashlib
+import hmac
 import io
 import os
 import re
@@ -202,6 +204,38 @@ def frames():
             frame(event) + frame(event + b"\x22\x00"), frame(event)[:-1] + b"x"]  # fmt: skip
 
 
+def enrol():
+    def field(number, data):
+        return (
+            bytes([number << 3 | 2])
+            + (
+                bytes([len(data)])
+                if len(data) < 128
+                else bytes([len(data) & 127 | 128, len(data) >> 7])
+            )
+            + data
+        )
+
+    # The curve's own base point is a sound public key.
+    key = bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d030107034200046b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296"
+                        "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5")  # fmt: skip
+    signature = bytes.fromhex("3006020101020101")
+    join = field(
+        1,
+        field(1, b"t1")
+        + field(2, b"secret")
+        + field(3, b"n1")
+        + field(4, key)
+        + field(5, signature),
+    )
+    renew = field(
+        2,
+        field(1, b"n1") + field(2, key) + field(3, key) + field(4, signature) + field(5, signature),
+    )
+    token = b"muster-join-1:t1:secret:" + b"0123456789abcdef" * 4
+    return [join, renew, token, struct.pack(">I", len(join)) + join, b"\0\0\x40\x01"]
+
+
 def agents():
     def hello(node, devices, more=""):
         cards = " ".join(
@@ -248,6 +282,37 @@ def agents():
             two + hello("n0", cpu, 'present { job_id: "j1" attempt: 1 } present { job_id: "j9" attempt: 3 }') + "== later 2000\n"]  # fmt: skip
 
 
+def hosts():
+    for text in files("docs/operations/deploy.md"):
+        for block in re.findall(rb"(?ms)^```yaml\n(.*?)^```", text):
+            yield block
+    yield b"cluster: c\ncontroller: {host: head, listen: '[::]:7070', address: 10.0.0.1, log_quota: 20GB}\ndefaults: {user: u, port: 22, sudo: true}\nagents:\n  n[01-03]: {host: 'h[1-3]', labels: {rack: r}}\n"
+
+
+def known_hosts():
+    def blob(kind, text):
+        return b"".join(struct.pack(">I", len(part)) + part for part in (kind, text))
+
+    def line(names, kind=b"ssh-ed25519", text=b"key"):
+        return names + b" " + kind + b" " + base64.b64encode(blob(kind, text)) + b"\n"
+
+    salt = base64.b64encode(b"s" * 20)
+    hashed = b"|1|" + salt + b"|" + base64.b64encode(hmac.new(b"s" * 20, b"n1", "sha1").digest())
+    private = b"openssh-key-v1\0" + b"".join(
+        struct.pack(">I", len(part)) + part for part in (b"none", b"none", b"")
+    )
+    private += struct.pack(">II", 1, len(blob(b"ssh-ed25519", b"key"))) + blob(b"ssh-ed25519", b"key")
+    return [
+        b"n1\n# a comment\n" + line(b"n1,10.0.0.1") + line(b"[n1]:2222", text=b"other"),
+        b"n1\n" + line(hashed) + b"@revoked " + line(b"*"),
+        b"n1.lab\n" + line(b"*.lab,!bad.*,gpu-??", b"ecdsa-sha2-nistp256"),
+        b"n1\n@cert-authority " + line(b"*") + b"n1 ssh-rsa AAAA\n" + line(b"n1", text=b"two"),
+        struct.pack(">II", 1, 22) + blob(b"ssh-ed25519", b"key") + b"\0\0\0\1c",
+        b"-----BEGIN OPENSSH PRIVATE KEY-----\n" + base64.b64encode(private) + b"\n-----END OPENSSH PRIVATE KEY-----\n",
+        line(b"ssh-ed25519")[12:],
+    ]
+
+
 def diff():
     body = b"@@ -1,3 +1,4 @@ def f():\n a\n-b\n+B\n+C\n c\n@@ -20 +21 @@\n-x\n\\ No newline at end of file\n+y\n"
     git = b"diff --git a/t/x.py b/t/x.py\nindex 1..2 100644\n--- a/t/x.py\n+++ b/t/x.py\n" + body
@@ -279,6 +344,14 @@ WORDS = {
         "== n0" "== n1" "== later " "hello { " "facts { " "heartbeat { " "devices { " "physical_id: " "job_id: " "attempt: " "started { " "exited { " "swept { "
         "start_failed { " "start_step: " "first_step { " "auxiliary_exited { " "rank: " "seconds: " "readings { " "ranks { " "samples { " "shards { " "occupants { "
         "present { " "incarnation: " "uptime { " "4294967295" "18446744073709551615" "-9223372036854775808"
+    """,
+    "hosts": r"""
+        "cluster: " "controller: " "defaults: " "agents: " "host: " "port: " "user: " "identity: " "jump: " "known_hosts: " "host_keys: " "sudo: true" "prefix: /"
+        "listen: " "address: " "labels: {" "training_address: " "container_args: [" "state_dir: /" "[01-16]" "[1,3-5]" "[::]:7070"
+    """,
+    "known_hosts": r"""
+        "ssh-ed25519 " "ssh-rsa " "ecdsa-sha2-nistp256 " "AAAAC3NzaC1lZDI1NTE5AAAA" "@revoked " "@cert-authority " "|1|" "[n1]:2222" "*." ",!" "==" "#"
+        "-----BEGIN OPENSSH PRIVATE KEY-----" "-----END"
     """,
     "diff": r"""
         "diff --git a/" " b/" "--- a/" "+++ b/" "/dev/null" "@@ -1,3 +1,4 @@" "@@ -0,0 +1 @@" "new file mode 100644" "deleted file mode " "old mode " "new mode "
@@ -331,7 +404,10 @@ def write(target, folder):
         "agents": agents,
         "checkpoint": checkpoint,
         "diff": diff,
+        "enrol": enrol,
         "frames": frames,
+        "hosts": hosts,
+        "known_hosts": known_hosts,
         "log": log,
         "patch": patch,
         "probe": probe,

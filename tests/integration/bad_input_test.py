@@ -14,9 +14,10 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
-from cluster import DEADLINE, ROOT, Cluster, Done, wait_until
+from cluster import DEADLINE, ROOT, Cluster, Done, binary, wait_until
 from golden import Golden, GoldenCase, replaced
 from protos import compile_protos
 
@@ -289,12 +290,14 @@ class OneCluster(Case):
         self.check_output(
             self.cluster, "unknown node: show", self.cluster.muster("node", "show", "n9"), 10
         )
-        self.check_output(
-            self.cluster,
-            "unknown node: declare-dead",
-            self.cluster.muster("node", "declare-dead", "n9"),
-            10,
-        )
+        for verb in ("declare-dead", "drain", "undrain", "label", "rm"):
+            more = ["rack=r1"] if verb == "label" else []
+            self.check_output(
+                self.cluster,
+                f"unknown node: {verb}",
+                self.cluster.muster("node", verb, "n9", *more),
+                10,
+            )
 
     def test_rank_tables_that_are_not_there(self):
         spec = TRUE.format(name="tableless")
@@ -813,6 +816,8 @@ class Certificates(Case):
             self.cluster, "a credentials file that others may read", self.ps(self.user), 11
         )
         self.cluster.muster("ps", env={"MUSTER_CREDENTIALS": self.user}, code=0)  # by the socket
+        done = self.cluster.muster("--credentials", self.user, "ps")
+        self.check_output(self.cluster, "credentials for a unix socket", done, 64)
 
     def test_clocks(self):
         ending = self.cluster.path("ending.pem")
@@ -827,6 +832,21 @@ class Certificates(Case):
             shown = self.cluster.muster("cert", "show", file, env=wrong)
             self.check_output(self.cluster, f"a certificate {title}: show", shown, 11)
         self.assertEqual(self.ps(ending).code, 0, "its file is as it was")
+        year = {"MUSTER_WALL_CLOCK_OFFSET_MS": str(365 * 24 * 3_600_000)}
+        self.check_output(
+            self.cluster, "a clock that cannot be so wrong", self.ps(ending, year), 64
+        )
+
+    def test_an_agent_whose_certificate_has_ended(self):
+        """It tries again without end. What its clock says is another text each second, and still it has one line."""
+        ending = self.cluster.path("node-n0.pem")
+        self.cluster.output("cert", "issue", "--node", "n0", "--lifetime", "1h", "-o", ending)
+        wrong = {"MUSTER_WALL_CLOCK_OFFSET_MS": str(2 * 3_600_000)}
+        agent = self.cluster.agent("n0", tcp=True, env=wrong, wait=False)
+        agent.wait_for("the certificate of node 'n0' ended at")
+        later = time.monotonic() + 2.5
+        wait_until(lambda: time.monotonic() > later, agent.pid_fd, what="more tries of the agent")
+        self.assertEqual(agent.logged().count("the certificate of node 'n0' ended at"), 1)
 
     def test_another_clusters(self):
         theirs = self.cluster.path("theirs.pem")
@@ -859,12 +879,51 @@ class Certificates(Case):
             ("for nobody", [], [], made, 64),
             ("for two", [], ["--node", "n0", "--user", "ann"], made, 64),
             ("for a short time", [], ["--node", "n0", "--lifetime", "59m"], made, 64),
+            ("to no directory", [], ["--node", "n0"], self.cluster.path("none", "made.pem"), 10),
+            ("to no file", [], ["--node", "n0"], "", 64),
+            ("to stdout", [], ["--node", "n0"], "-", 64),
         ):
             with self.subTest(title):
                 done = self.cluster.muster(*before, "cert", "issue", *words, "-o", file)
                 self.check_output(self.cluster, f"a certificate is issued {title}", done, code)
                 self.assertFalse(os.path.exists(made))
         self.assertEqual(self.ps(self.user).code, 0, "the file that was there is as it was")
+
+    def test_tokens(self):
+        made = self.cluster.path("made.token")
+        over_tcp = ["--controller", self.address, "--credentials", self.user]
+        for title, before, words, code in (
+            ("a token is made over TCP", over_tcp, ["token", "create", "--node", "n9", "-o", made], 11),
+            ("a token is made for two patterns", [], ["token", "create", "--node", "a*b*", "-o", made], 64),
+            ("a token is made for no use", [], ["token", "create", "--node", "n9", "--uses", "0", "-o", made], 64),
+            ("a token is made for long", [], ["token", "create", "--node", "n9", "--lifetime", "31d", "-o", made], 64),
+            ("a token is made into a file that is there", [], ["token", "create", "--node", "n9", "-o", self.user], 12),
+            ("a name that is none is replaced", [], ["node", "replace", "../x", "-o", made], 64),
+            ("a token that is not there is revoked", [], ["token", "revoke", "1f2e3d4c5b"], 10),
+        ):  # fmt: skip
+            with self.subTest(title):
+                done = self.cluster.muster(*before, *words)
+                self.check_output(self.cluster, title, done, code)
+                self.assertFalse(os.path.exists(made))
+
+    def test_revoking(self):
+        over_tcp = ["--controller", self.address, "--credentials", self.user]
+        for title, before, words, code in (
+            ("a certificate is revoked over TCP", over_tcp, ["n0"], 11),
+            ("nobody's certificate is revoked", [], [], 64),
+            ("the certificates of two are revoked", [], ["n0", "--user", "ann"], 64),
+            ("a serial that is not known is revoked", [], ["--serial", "0badc0de"], 10),
+            ("the certificate of a name that is none is revoked", [], ["../x"], 64),
+            ("the certificate of a name without one is revoked", [], ["nowhere"], 0),
+        ):
+            with self.subTest(title):
+                done = self.cluster.muster(*before, "cert", "revoke", *words, "--why", "lost")
+                self.check_output(self.cluster, title, done, code)
+        self.cluster.output("cert", "issue", "--user", "mal", "-o", self.cluster.path("mal.pem"))
+        self.cluster.output("cert", "revoke", "--user", "mal", "--why", "left the team")
+        self.check_output(
+            self.cluster, "a revoked certificate", self.ps(self.cluster.path("mal.pem")), 11
+        )
 
     def test_the_authority(self):
         key = self.cluster.path("controller", "pki", "ca.key")
@@ -1024,6 +1083,55 @@ class TakenSocket(Case):
             self.assertEqual(code, 70, text)
             self.assertIn("another controller serves this socket", last_log_line(text))
             cluster.muster("--controller", "unix:" + cluster.path("s"), "ps", code=0)
+
+
+class OptionsFromAFile(Case):
+    """--config FILE of the two daemons: what --check-config prints about it."""
+
+    def setUp(self):
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.close)
+
+    def check(self, title, program, text, code, *more):
+        path = self.cluster.write("options.yaml", text) if text is not None else "none.yaml"
+        words = [binary(program), "--config", path, "--check-config", *more]
+        ran = subprocess.run(
+            words, env={**self.cluster.env, "MUSTER_CONTROLLER": ""}, cwd=self.cluster.dir, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=DEADLINE, check=False,
+        )  # fmt: skip
+        done = Done([program, *words[1:]], ran.returncode, ran.stdout, ran.stderr)
+        self.check_output(self.cluster, f"options from a file: {title}", done, code)
+
+    def test_of_a_controller(self):
+        for title, text, code, more in (
+            ("nothing wrong", "state-dir: /var/lib/m\nlisten: ['0.0.0.0:7070']\n", 0, []),
+            ("unknown, command line's own, wrong kinds",
+             "listne: x\naccept-loss: true\nport-range: [1, 2]\nlog-level:\n", 64, []),
+            ("no YAML", "state-dir: [/var\n", 64, []),
+            ("no options", "- state-dir\n", 64, []),
+            ("a file that is not there", None, 64, []),
+            ("a time that is none", "state-dir: /s\narchive-after: soon\n", 64, []),
+            ("the command line wins", "state-dir: /s\narchive-after: soon\n", 0, ["--archive-after", "1h"]),
+            ("too short a time", "state-dir: /s\narchive-keep: 1d\n", 64, []),
+            ("ports that are none", "state-dir: /s\nport-range: 80-90\n", 64, []),
+            ("an address without a port", "state-dir: /s\nlisten: [unix:/s, head]\n", 64, []),
+            ("no state directory", "log-level: debug\n", 64, []),
+        ):  # fmt: skip
+            with self.subTest(title):
+                self.check("controller: " + title, "muster-controller", text, code, *more)
+
+    def test_of_an_agent(self):
+        for title, text, code, more in (
+            ("nothing wrong", "controller: 10.0.0.1:7070\nlabel: [rack=1, row=2]\n", 0, []),
+            ("no controller", "name: n0\n", 64, []),
+            ("slots that are no number", "controller: unix:/s\ndevices: many\n", 64, []),
+            ("the same on the command line", "controller: unix:/s\n", 64, ["--devices", "many"]),
+            ("a name that is none", "controller: unix:/s\nname: ../n0\n", 64, []),
+            ("a label that is none", "controller: unix:/s\nlabel: [rack]\n", 64, []),
+            ("two that exclude each other", "controller: unix:/s\ndevices: 1\ndevices-from: /d\n", 64, []),
+        ):  # fmt: skip
+            with self.subTest(title):
+                self.check("agent: " + title, "muster-agent", text, code, *more)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ REFLECTION, HEALTH, ISSUE = (
     "/muster.v1.CertificateService/IssueCertificate",
 )
 MIB = 1 << 20
-SILENT = 300  # connections of somebody who says nothing
+SILENT = 100  # connections of somebody who says nothing: twice as many are below the bound of one address
 HANDSHAKE = 10 + 50 * SLOW  # s; a handshake that is not finished is given up after 10 s
 
 

@@ -38,7 +38,19 @@ VERBS = [
     ("node", "show", "n"),
     ("node", "show", "n", "-o", "wide"),
     ("node", "declare-dead", "n"),
+    ("node", "drain", "n"),
+    ("node", "undrain", "n"),
+    ("node", "label", "n", "a=b"),
+    ("node", "rm", "n"),
+    ("cluster", "status"),
     ("cert", "issue", "--node", "n", "-o", "never.pem"),
+    ("cert", "ls"),
+    ("cert", "ls", "-o", "wide"),
+    ("cert", "revoke", "n", "--why", "w"),
+    ("token", "create", "--node", "n"),
+    ("token", "ls"),
+    ("token", "revoke", "t"),
+    ("node", "replace", "n"),
     ("cancel", "j"),
     ("env", "j", "--rank", "1"),
     ("version",),
@@ -56,6 +68,9 @@ DOCUMENTS = [
     ("ckpt", "ls", "j"),
     ("node", "ls"),
     ("node", "show", "n"),
+    ("cluster", "status"),
+    ("cert", "ls"),
+    ("token", "ls"),
     ("env", "j", "--rank", "1"),
 ]
 
@@ -66,6 +81,8 @@ def fill(message, depth=0):
         many = field.label == descriptor.FieldDescriptor.LABEL_REPEATED
         if field.name in ("next_page_token", "checkpoints_first"):
             continue
+        if field.full_name == "muster.v1.Job.withheld":
+            continue  # with it the client leaves texts out
         if field.containing_oneof is not None and message.WhichOneof(field.containing_oneof.name):
             continue
         if field.full_name == "muster.v1.ReadLogsResponse.rank":

@@ -5,8 +5,7 @@
     - An empty root has only the programs, a static rank, /proc, /dev/null, /tmp and a few tables in /etc: no C library, no getent.
     - An old root is Debian 11 with its C library 2.31. Names are looked up by that root's getent.
 
-The old root is fetched once by debootstrap, from this machine's package source, and kept in the build folder. The two roots are entered in namespaces of the
-test's own (namespaces.py).
+The old root is old_root.py's. The two roots are entered in namespaces of the test's own (namespaces.py).
 
 Run:  /usr/bin/python3 tests/integration/portable_test.py [-v] [CASE]
 """
@@ -20,14 +19,12 @@ import tempfile
 import unittest
 
 import namespaces
-from cluster import BIN, DEADLINE, binary, wait_until
+import old_root
+from cluster import DEADLINE, binary, wait_until
 
 PROGRAMS = ("muster", "muster-agent", "muster-controller", "muster-worker")
 STATIC = os.environ.get("MUSTER_TEST_STATIC", "ON") == "ON"  # tests/CMakeLists.txt
-OLD = "bullseye"
-OLD_ROOT = os.path.join(os.path.dirname(BIN), f"root-{OLD}")
 WHY_NO_OLD_ROOT = "MUSTER_TEST_WHY_NO_OLD_ROOT"  # from this file's process outside
-FETCH_MOST = 300  # s
 CHROOT = shutil.which("chroot", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") or "chroot"
 ADDRESS = "10.7.7.7"  # of this host's name in the roots' /etc/hosts; no interface has it
 TABLES = {
@@ -36,46 +33,6 @@ TABLES = {
     "hosts": f"127.0.0.1 localhost\n{ADDRESS} {socket.gethostname()}\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
-
-
-def fetch_old_root():
-    """Makes the old root where it is not there yet. Returns why there is none, or an empty text."""
-    done = os.path.join(OLD_ROOT, "complete")
-    if os.path.exists(done):
-        return ""
-    if os.geteuid() != 0:
-        return "making a root needs root"
-    if shutil.which("debootstrap") is None:
-        return "there is no 'debootstrap' on PATH"
-    sources = subprocess.run(
-        ["apt-get", "indextargets", "--format", "$(SITE) $(CODENAME)", "Created-By: Packages"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
-    site = next(
-        (line.split()[0] for line in sources.splitlines() if line.endswith(" bookworm")), None
-    )
-    if site is None:
-        return "no package source for Debian in this machine's apt configuration"
-    shutil.rmtree(OLD_ROOT, ignore_errors=True)
-    # The first stage unpacks the packages and runs nothing of them, which is all that is needed.
-    command = ["debootstrap", "--foreign", "--variant=minbase", OLD, OLD_ROOT, site]
-    try:
-        made = subprocess.run(
-            command, capture_output=True, text=True, timeout=FETCH_MOST, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"'{' '.join(command)}' did not end within {FETCH_MOST} s"
-    if made.returncode != 0:
-        return f"'{' '.join(command)}': {(made.stdout + made.stderr).strip().splitlines()[-1:]}"
-    proc = os.path.join(OLD_ROOT, "proc")
-    if os.path.islink(proc):  # so debootstrap does it in a container
-        os.unlink(proc)
-        os.mkdir(proc)
-    with open(done, "w", encoding="ascii"):
-        pass
-    return ""
 
 
 def setUpModule():
@@ -217,7 +174,7 @@ class Roots(unittest.TestCase):
         why = os.environ.get(WHY_NO_OLD_ROOT)
         if why:
             self.skipTest(why)
-        root = Root(on=OLD_ROOT)
+        root = Root(on=old_root.PATH)
         version = subprocess.run(
             [CHROOT, root.path, "/usr/bin/getent", "--version"],
             capture_output=True,
@@ -232,7 +189,7 @@ class Roots(unittest.TestCase):
 
 def prepare():
     if STATIC and not namespaces.inside():
-        os.environ[WHY_NO_OLD_ROOT] = fetch_old_root()
+        os.environ[WHY_NO_OLD_ROOT] = old_root.fetch()
 
 
 if __name__ == "__main__":

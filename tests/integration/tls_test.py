@@ -219,6 +219,28 @@ class Jobs(OverTcp):
             gate.open(2)
             self.ended_well(job)
 
+    def test_another_ca(self):
+        """Agents say why they stay away, though they have already said that the controller is lost."""
+        self.controller.stop()
+        self.agents[0].wait_for("lost the controller")
+        for name in ("ca.key", "ca.pem"):
+            os.unlink(self.cluster.path("controller", "pki", name))
+        self.controller = self.cluster.controller(listen=self.address)
+        for agent in self.agents:
+            agent.wait_for("were the credentials made by this controller's CA?")
+        os.unlink(self.cluster.path("node-n0.pem"))
+        self.cluster.credentials(node="n0")
+        self.attached(self.agents[0], 2)
+        self.assertEqual(self.agents[1].logged().count("were the credentials made"), 1)
+
+    def test_a_certificate_that_ends_soon(self):
+        own = self.cluster.path("node-n9.pem")
+        self.cluster.muster("cert", "issue", "--node", "n9", "--lifetime", "3d", "-o", own,
+                            env={"MUSTER_CONTROLLER": self.cluster.endpoint}, code=0)  # fmt: skip
+        agent = self.cluster.agent("n9", tcp=True)
+        agent.wait_for("the certificate of node 'n9' ends at")
+        self.assertNotIn("ends at", self.agents[0].logged())
+
     def test_a_certificate_is_replaced_below_a_running_agent(self):
         """It reads the file at each connection: no restart, and no job that breaks."""
         own = self.cluster.credentials(node="n0")

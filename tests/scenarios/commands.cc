@@ -548,6 +548,24 @@ void show(World& world, const Command& command) {
   world.say(text.substr(0, text.size() - 1));
 }
 
+void drain(World& world, const Command& command) {
+  core::DrainNode input{
+      .node = NodeName(command.word(0)), .actor = "owner", .why = command.option("why")};
+  if (const std::string deadline = command.option("deadline"); !deadline.empty())
+    input.deadline = duration_of(deadline);
+  world.put(std::move(input));
+}
+
+void label(World& world, const Command& command) {
+  core::LabelNode input{.node = NodeName(command.word(0)), .actor = "owner"};
+  for (const std::string& one : list_of(command.option("set"))) {
+    const auto at = one.find(':');
+    input.set[one.substr(0, at)] = one.substr(at + 1);
+  }
+  input.remove = list_of(command.option("remove"));
+  world.put(std::move(input));
+}
+
 struct Verb {
   const char* name;
   void (*run)(World&, const Command&);
@@ -579,6 +597,16 @@ constexpr Verb kVerbs[] = {
      [](World& world, const Command& command) {
        world.put(core::DeclareNodeDead{.node = NodeName(command.word(0)),
                                        .reason = command.option("reason")});
+     }},
+    {"drain", drain},
+    {"undrain",
+     [](World& world, const Command& command) {
+       world.put(core::UndrainNode{.node = NodeName(command.word(0)), .actor = "owner"});
+     }},
+    {"label", label},
+    {"remove-node",
+     [](World& world, const Command& command) {
+       world.put(core::RemoveNode{.node = NodeName(command.word(0)), .actor = "owner"});
      }},
     {"advance",
      [](World& world, const Command& command) { world.advance(duration_of(command.word(0))); }},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "controller/core/access/certificates.h"
 #include "controller/core/model/text.h"
 
 namespace muster::scenarios {
@@ -36,6 +37,21 @@ class Describer {
   }
   std::string operator()(const core::NodeDeclaredDead& event) const {
     return fmt::format("node {} declared dead: {}", event.node.str(), event.reason);
+  }
+  std::string operator()(const core::NodeDrained& event) const {
+    return fmt::format("node {} drained by {}: {}{}", event.node.str(), event.actor, event.why,
+                       event.deadline ? ", with a deadline" : "");
+  }
+  std::string operator()(const core::NodeUndrained& event) const {
+    return fmt::format("node {} undrained by {}", event.node.str(), event.actor);
+  }
+  std::string operator()(const core::NodeLabelled& event) const {
+    std::string text = fmt::format("node {} labelled by {}:", event.node.str(), event.actor);
+    for (const auto& [key, value] : event.labels) text += fmt::format(" {}={}", key, value);
+    return text;
+  }
+  std::string operator()(const core::NodeRemoved& event) const {
+    return fmt::format("node {} removed by {}", event.node.str(), event.actor);
   }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("{} submitted as {}", event.spec.name(), event.job.str());
@@ -134,6 +150,19 @@ class Describer {
   }
   std::string operator()(const core::TombstoneDropped& event) const {
     return fmt::format("tombstone of {} dropped", event.job.str());
+  }
+  std::string operator()(const core::TokenCreated& event) const {
+    return fmt::format("token {} created for {}", event.token, event.nodes);
+  }
+  std::string operator()(const core::TokenRevoked& event) const {
+    return fmt::format("token {} revoked", event.token);
+  }
+  std::string operator()(const core::CertificateIssued& event) const {
+    return fmt::format("certificate {} issued to {}", event.serial, core::text_of(event.subject));
+  }
+  std::string operator()(const core::CertificateRevoked& event) const {
+    return fmt::format("certificates of {} revoked{}", core::text_of(event.subject),
+                       event.key.empty() ? "" : ": one key");
   }
 
  private:

@@ -75,7 +75,7 @@ inline constexpr std::array kFaults = {
 };
 
 // Things that are counted only by name; each of them must happen, too.
-inline constexpr std::array<std::string_view, 12> kMustBeSeen = {
+inline constexpr std::array<std::string_view, 16> kMustBeSeen = {
     "chain submitted",
     "whole chain cancelled",
     "started from a stage's checkpoint: weights",
@@ -87,7 +87,11 @@ inline constexpr std::array<std::string_view, 12> kMustBeSeen = {
     "a starting attempt broke after a loss",
     "a node registered that a loss had taken",
     "journal damaged behind an old head file",
-    "agent's state directory put back from an older copy"};
+    "agent's state directory put back from an older copy",
+    "node drained",
+    "node undrained",
+    "node drained after the storm",
+    "broken by the deadline of a drain"};
 
 struct Coverage {
   std::array<std::uint64_t, kFaults.size()> faults{};

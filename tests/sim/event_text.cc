@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "controller/core/access/certificates.h"
 #include "controller/core/model/text.h"
 
 namespace muster::sim {
@@ -25,6 +26,19 @@ struct Text {
   }
   std::string operator()(const core::NodeDeclaredDead& event) const {
     return fmt::format("node declared dead: {}", event.node.str());
+  }
+  std::string operator()(const core::NodeDrained& event) const {
+    return fmt::format("node drained: {}{}", event.node.str(),
+                       event.deadline ? ", with a deadline" : "");
+  }
+  std::string operator()(const core::NodeUndrained& event) const {
+    return fmt::format("node undrained: {}", event.node.str());
+  }
+  std::string operator()(const core::NodeLabelled& event) const {
+    return fmt::format("node labelled: {}: {}", event.node.str(), event.labels.size());
+  }
+  std::string operator()(const core::NodeRemoved& event) const {
+    return fmt::format("node removed: {}", event.node.str());
   }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("submitted: {} ({})", event.job.str(), event.spec.name());
@@ -116,6 +130,19 @@ struct Text {
   }
   std::string operator()(const core::TombstoneDropped& event) const {
     return fmt::format("tombstone dropped: {}", event.job.str());
+  }
+  std::string operator()(const core::TokenCreated& event) const {
+    return fmt::format("token {} created for {}", event.token, event.nodes);
+  }
+  std::string operator()(const core::TokenRevoked& event) const {
+    return fmt::format("token {} revoked", event.token);
+  }
+  std::string operator()(const core::CertificateIssued& event) const {
+    return fmt::format("certificate {} issued to {}", event.serial, core::text_of(event.subject));
+  }
+  std::string operator()(const core::CertificateRevoked& event) const {
+    return fmt::format("certificates of {} revoked{}", core::text_of(event.subject),
+                       event.key.empty() ? "" : ": one key");
   }
 };
 

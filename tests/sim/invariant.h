@@ -56,5 +56,6 @@ class Invariant {
 std::vector<std::unique_ptr<Invariant>> fence_invariants(World& world);
 std::vector<std::unique_ptr<Invariant>> durable_invariants(World& world);
 std::vector<std::unique_ptr<Invariant>> truth_invariants(World& world);
+std::vector<std::unique_ptr<Invariant>> drain_invariants(World& world);
 
 }  // namespace muster::sim

@@ -231,6 +231,10 @@ class BrokenForACause : public Invariant {
     const Book& book = world_.watch.book();
     const JobPlan& plan = world_.scenario.plan(job.spec.name());
     if (job.cancel_requested || job.attempts_lost > 0) return;
+    if (const auto node = before.nodes.find(broke->drained);
+        node != before.nodes.end() && node->second.drain && node->second.drain->deadline &&
+        event.at >= *node->second.drain->deadline)
+      return;
     if (job.phase == core::JobPhase::Completing && !plan.success_shown) return;
     const auto truth = book.attempts.find({broke->job, broke->attempt});
     if (truth != book.attempts.end() && truth->second.harmed) return;

@@ -71,6 +71,7 @@ enum class Mutant {
   SigtermBeforeWrite,     // a worker stops its ranks before it has recorded that it was asked to
   SweepBeforeScan,        // a sweep is reported before what was saved last is searched for
   PortEarly,              // a port is free again although rank 0's node is not swept
+  DrainForgotten,         // placement uses nodes that drain
 };
 
 struct MutantRow {
@@ -143,6 +144,7 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::SigtermBeforeWrite, "sigterm-before-write", "exits-are-true"},
     MutantRow{Mutant::SweepBeforeScan, "sweep-before-scan", "goes-on-from-the-newest"},
     MutantRow{Mutant::PortEarly, "port-early", "port-exclusive"},
+    MutantRow{Mutant::DrainForgotten, "drain-forgotten", "drain-is-kept"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {

@@ -15,7 +15,7 @@ namespace muster::sim {
 void Invariant::broken(std::string text) const { world_.watch.report(name(), std::move(text)); }
 
 Watch::Watch(World& world) : world_(world) {
-  for (auto make : {fence_invariants, durable_invariants, truth_invariants}) {
+  for (auto make : {fence_invariants, durable_invariants, truth_invariants, drain_invariants}) {
     for (auto& one : make(world)) all_.push_back(std::move(one));
   }
 }

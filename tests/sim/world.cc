@@ -29,6 +29,7 @@ World::World(const Knobs& knobs, Mutant broken, bool tell)
       training(*this),
       controller(*this),
       client(*this),
+      operators(*this),
       storm(*this) {
   playing = broken;
   for (std::uint32_t number = 1; number <= scenario.nodes; ++number) {
@@ -76,6 +77,7 @@ History World::run() {
   controller.launch();
   for (const auto& machine : machines) machine->agent().launch();
   client.begin();
+  operators.begin();
   storm.begin();
   while (!watch.violation() && !storm.over() && history.deeds < scenario.steps_max &&
          timeline.step())

@@ -12,6 +12,7 @@
 #include "tests/sim/machine.h"
 #include "tests/sim/mutant.h"
 #include "tests/sim/network.h"
+#include "tests/sim/operator_model.h"
 #include "tests/sim/random.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/storm.h"
@@ -48,6 +49,7 @@ class World {
   std::vector<std::unique_ptr<Machine>> machines;
   ControllerModel controller;
   ClientModel client;
+  OperatorModel operators;
   Storm storm;
 
   Machine& machine(const NodeName& name);

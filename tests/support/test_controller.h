@@ -29,6 +29,7 @@ struct TestController {
     const Clock& clock;
     Shell::Options shell;  // version, cluster and on_fatal are set here
     std::function<void(const Error&, std::uint64_t generation)> on_behind;
+    Revocations* revocations = nullptr;
   };
   explicit TestController(Setup setup)
       : store(std::move(*logs::LogStore::open(setup.dir / "logs", 1 << 30))) {
@@ -42,11 +43,12 @@ struct TestController {
       throw std::runtime_error(started.error().message);
     }
     collected = std::make_unique<LogsCollected>(*shell, *store, work);
-    hub = std::make_unique<Hub>(
-        *shell, *store, work, *collected, setup.clock,
-        Hub::Options{
-            .version = "test", .cluster_out = "/out", .on_behind = std::move(setup.on_behind)},
-        [](grpc::CallbackServerContext*) { return new NoLogs; });
+    hub = std::make_unique<Hub>(*shell, *store, work, *collected, setup.clock,
+                                Hub::Options{.version = "test",
+                                             .cluster_out = "/out",
+                                             .on_behind = std::move(setup.on_behind),
+                                             .revocations = setup.revocations},
+                                [](grpc::CallbackServerContext*) { return new NoLogs; });
     hub->set_start(*started);
     shell->set_listener(hub.get());
     shell->strand().assert_idle();

@@ -32,7 +32,7 @@ import manifest
 ROOT = pathlib.Path(
     sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
 ).resolve()
-ROOMS = ("common", "controller", "agent", "worker", "client")
+ROOMS = ("common", "controller", "agent", "worker", "client", "deploy")
 problems = []
 
 

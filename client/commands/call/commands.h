@@ -28,9 +28,14 @@ void add_resume(CLI::App& app, Context& context, int& exit);
 void add_ckpt(CLI::App& app, Context& context, int& exit);
 void add_env(CLI::App& app, Context& context, int& exit);
 void add_node(CLI::App& app, Context& context, int& exit);
+void add_cluster(CLI::App& app, Context& context, int& exit);
+void add_doctor(CLI::App& app, Context& context, int& exit);
 void add_cert(CLI::App& app, Context& context, int& exit);
+void add_token(CLI::App& app, Context& context, int& exit);
 void add_ranktable(CLI::App& app, Context& context, int& exit);
+void add_deploy(CLI::App& app, Context& context, int& exit);
 void add_local(CLI::App& app, Context& context, int& exit);
+void add_completion(CLI::App& app, Context& context, int& exit);
 void add_version(CLI::App& app, Context& context, int& exit);
 
 }  // namespace muster::client

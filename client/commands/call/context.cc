@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include "client/commands/call/local_paths.h"
@@ -91,12 +92,23 @@ Result<Session> Context::connect() const {
     }
     endpoint = std::move(*loaded);
   }
+  // The socket's callers may do everything: whoever names a user's file does not want that. The
+  // variable may be set for other clusters.
+  const char* variable = std::getenv("MUSTER_CREDENTIALS");
+  if (!endpoint.credentials && !credentials.empty() &&
+      (variable == nullptr || credentials != variable))
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("calling the controller at '{}': --credentials is for host:port, and "
+                            "this is its unix socket; leave --credentials out, or name the "
+                            "controller by host:port",
+                            endpoint.address));
   const auto channel = rpc::make_channel(endpoint);
   Session session;
   session.jobs = v1::JobService::NewStub(channel);
   session.nodes = v1::NodeService::NewStub(channel);
   session.certificates = v1::CertificateService::NewStub(channel);
   session.where = endpoint.address;
+  if (endpoint.credentials) session.certificate_ends = endpoint.credentials->not_after;
   return session;
 }
 

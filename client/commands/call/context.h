@@ -17,6 +17,7 @@
 
 #include "client/render/style.h"
 #include "common/base/error.h"
+#include "common/base/time.h"
 #include "muster/v1/certificate_service.grpc.pb.h"
 #include "muster/v1/job_service.grpc.pb.h"
 #include "muster/v1/node_service.grpc.pb.h"
@@ -46,7 +47,8 @@ struct Session {
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::NodeService::Stub> nodes;
   std::unique_ptr<v1::CertificateService::Stub> certificates;
-  std::string where;  // for messages: "unix:/run/x.sock"
+  std::string where;                         // for messages: "unix:/run/x.sock"
+  std::optional<WallTime> certificate_ends;  // of the client's own; not set: it needs none
 
   template <class Stub>
   [[nodiscard]] Stub& stub() const {

@@ -1,10 +1,12 @@
-// muster cert issue | show: certificates, by which agents and users call the controller over TCP.
+// muster cert issue | show | ls | revoke: certificates, by which agents and users call the
+// controller over TCP.
 #include <fmt/format.h>
 
 #include <filesystem>
 
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
+#include "client/commands/cert/issued.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
 #include "common/pki/credentials.h"
@@ -37,8 +39,14 @@ Result<int> issue(const Context& context, const IssueOptions& options) {
                                                          : "365d";
   auto duration = parse_timeout(lifetime, "--lifetime");
   if (!duration) return fail(std::move(duration.error()));
+  if (options.file.empty() || options.file == "-")
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("issuing a certificate: -o '{}' names no file; a private key is not "
+                            "printed, so give the path of a new file",
+                            options.file));
   const std::filesystem::path file = options.file;
-  if (auto absent = pki::check_absent(file); !absent) return fail(std::move(absent.error()));
+  if (auto creatable = pki::check_creatable(file, "credentials"); !creatable)
+    return fail(std::move(creatable.error()));
   const auto key = pki::Key::generate();
   if (!key) return fail(Error(key.error()));
   auto public_key = key->public_pem();
@@ -100,8 +108,9 @@ void add_cert(CLI::App& app, Context& context, int& exit) {
       "example:  muster cert issue --node gpu-17 -o gpu-17.pem\n"
       "          scp gpu-17.pem gpu-17:/etc/muster/credentials.pem    # and there:\n"
       "          muster-agent --controller HOST:PORT --credentials /etc/muster/credentials.pem\n"
-      "exit codes: 0 written  11 not your controller  12 the file is there  13 controller "
-      "unreachable");
+      "exit codes: 0 written  10 no such directory  11 not your controller, or not your directory\n"
+      "            12 the file is there  13 controller unreachable  64 usage  70 the file cannot "
+      "be written");
   on_chosen(*making, context, exit,
             [options](const Context& chosen) { return issue(chosen, *options); });
   CLI::App* showing = command->add_subcommand("show", "Show whose certificate a file holds");
@@ -113,6 +122,7 @@ void add_cert(CLI::App& app, Context& context, int& exit) {
       "exit codes: 0 it counts now  11 it does not, or others may read the file  10 no such file");
   on_chosen(*showing, context, exit,
             [file](const Context& chosen) { return show_file(chosen, *file); });
+  add_issued_verbs(*command, context, exit);
 }
 
 }  // namespace muster::client

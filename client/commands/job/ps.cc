@@ -18,17 +18,23 @@ namespace muster::client {
 namespace {
 
 struct PsOptions {
-  bool all = false;
+  bool all = false, all_users = false;
+  std::string user;
   std::vector<std::string> states;
   std::vector<std::string> labels;
   std::string sort;
   std::string output = "table";
 };
 
+struct Listed {
+  std::vector<v1::Job> jobs;
+  std::uint32_t others = 0;  // jobs of other users, which are not shown
+};
+
 void print_jobs(const Context& context, std::vector<v1::Job> jobs, const PsOptions& options,
                 bool all, bool wide) {
   if (jobs.empty()) {
-    const bool chosen = !options.states.empty() || !options.labels.empty();
+    const bool chosen = !options.states.empty() || !options.labels.empty() || !options.user.empty();
     fmt::print(stderr, "no {}jobs{}{}\n", all ? "" : "live ", chosen ? " of this kind" : "",
                all ? "" : "; 'muster ps -a' shows finished ones");
     return;
@@ -39,20 +45,30 @@ void print_jobs(const Context& context, std::vector<v1::Job> jobs, const PsOptio
                                      system_clock().now().wall));
 }
 
-Result<std::vector<v1::Job>> list_jobs(const Context& context, bool all, const JobFilter& filter) {
+void print_others(const Listed& listed) {
+  if (listed.others > 0)
+    fmt::print(stderr, "{} job{} of other users; 'muster ps --all-users' shows {}\n", listed.others,
+               listed.others == 1 ? "" : "s", listed.others == 1 ? "it" : "them");
+}
+
+Result<Listed> list_jobs(const Context& context, bool all, const PsOptions& options,
+                         const JobFilter& filter) {
   auto session = context.connect();
   if (!session) return fail(std::move(session.error()));
-  std::vector<v1::Job> jobs;
+  Listed listed;
   v1::ListJobsRequest request;
   request.set_all(all);
+  request.set_owner(options.user);
+  request.set_mine(options.user.empty() && !options.all_users);
   do {
     auto page = ask(*session, &Jobs::ListJobs, request);
     if (!page) return fail(std::move(page.error()));
     for (auto& job : *page->mutable_jobs())
-      if (filter.takes(job)) jobs.push_back(std::move(job));
+      if (filter.takes(job)) listed.jobs.push_back(std::move(job));
+    if (request.page_token().empty() && request.mine()) listed.others = page->others();
     request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty());
-  return jobs;
+  return listed;
 }
 
 Result<int> ps(const Context& context, const PsOptions& options) {
@@ -61,26 +77,28 @@ Result<int> ps(const Context& context, const PsOptions& options) {
   auto order = job_order(options.sort);
   if (!order) return fail(std::move(order.error()));
   const bool all = options.all || filter->wants_ended();
-  const auto fetch = [&]() -> Result<std::vector<v1::Job>> {
-    auto jobs = list_jobs(context, all, *filter);
-    if (jobs) sort_jobs(*jobs, *order);
-    return jobs;
+  const auto fetch = [&]() -> Result<Listed> {
+    auto listed = list_jobs(context, all, options, *filter);
+    if (listed) sort_jobs(listed->jobs, *order);
+    return listed;
   };
-  const auto names = [](const std::vector<v1::Job>& jobs) {
+  const auto names = [](const Listed& listed) {
     std::string text;
-    for (const auto& job : jobs) text += job.spec().name() + "\n";
+    for (const auto& job : listed.jobs) text += job.spec().name() + "\n";
     return text;
   };
-  return show_answer<std::vector<v1::Job>>(
-      options.output, fetch,
-      {.names = names,
-       .document = [](const auto& jobs,
-                      render::Format format) { return render::document_list(jobs, "Job", format); },
-       .people =
-           [&](const auto& jobs, bool wide) {
-             print_jobs(context, jobs, options, all, wide);
-             warn_of_pause(context);
-           }});
+  return show_answer<Listed>(options.output, fetch,
+                             {.names = names,
+                              .document =
+                                  [](const Listed& listed, render::Format format) {
+                                    return render::document_list(listed.jobs, "Job", format);
+                                  },
+                              .people =
+                                  [&](const Listed& listed, bool wide) {
+                                    print_jobs(context, listed.jobs, options, all, wide);
+                                    print_others(listed);
+                                    warn_of_pause(context);
+                                  }});
 }
 
 }  // namespace
@@ -90,6 +108,12 @@ void add_ps(CLI::App& app, Context& context, int& exit) {
   CLI::App* command =
       app.add_subcommand("ps", "List jobs: phase, step, loss, time left, run time, why they wait");
   command->add_flag("-a,--all", options->all, "finished jobs too");
+  auto* all_users = command->add_flag(
+      "--all-users", options->all_users,
+      "jobs of all users; so it is without this over the controller's own socket");
+  command->add_option("--user", options->user, "only jobs of this user")
+      ->type_name("NAME")
+      ->excludes(all_users);
   command
       ->add_option("--state", options->states,
                    "only in these phases: queued,running; live and ended stand for all such; a "
@@ -114,6 +138,8 @@ void add_ps(CLI::App& app, Context& context, int& exit) {
       "labels, description, nodes\n"
       "RUN is how long the latest attempt has run; REASON why a job waits, or what it failed of: "
       "'muster why' says more\n"
+      "with a certificate (host:port) only your own jobs are listed; of jobs of others there are "
+      "name, phase, owner, nodes and step\n"
       "examples:     muster ps -a --state failed --label team=llm\n"
       "              muster ps --sort name -o json");
   on_chosen(*command, context, exit,

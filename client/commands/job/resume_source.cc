@@ -71,6 +71,10 @@ Result<v1::Job> job_with_all(const Session& session, const std::string& name, bo
   auto answer = ask(session, &Jobs::GetJob, request);
   if (!answer) return fail(std::move(answer.error()));
   v1::Job job = std::move(*answer->mutable_job());
+  if (job.withheld())
+    return fail(wrong(
+        job, "reading the checkpoints of", ErrorCode::NotAllowed,
+        fmt::format("it is of user '{}', and only its owner and operators may", job.owner())));
   request.set_job(job.id());  // its name may belong to another job by the next page
   while (answer->checkpoints_first() > 0) {
     request.set_checkpoints_before(answer->checkpoints_first());

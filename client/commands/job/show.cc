@@ -104,12 +104,18 @@ void print_job(const Context& context, const v1::Job& job) {
   line("id", job.id());
   line("phase",
        context.out.paint(render::phase_tint(job.phase()), render::phase_text(job.phase())));
-  for (const std::string& why : why_it_waits(context, job)) sentence("why", why);
+  line("owner", render::printable(job.owner()));
+  if (job.withheld()) {
+    sentence("withheld",
+             "what it runs, its checkpoints and why it ended are for its owner and for operators");
+  } else {
+    for (const std::string& why : why_it_waits(context, job)) sentence("why", why);
+  }
   if (!job.spec().description().empty()) sentence("description", job.spec().description());
   const std::map<std::string, std::string> labels(job.spec().labels().begin(),
                                                   job.spec().labels().end());
   for (const auto& [name, value] : labels) line("label", fmt::format("{}={}", name, value));
-  line("engine", job.spec().engine());
+  if (!job.withheld()) line("engine", job.spec().engine());
   line("submitted", render::ago_text(job.submitted_at(), now));
   if (job.has_ended_at()) line("ended", render::ago_text(job.ended_at(), now));
   if (job.progress().step() > 0) {
@@ -123,10 +129,16 @@ void print_job(const Context& context, const v1::Job& job) {
                              : "",
                          age ? fmt::format(", {} ago", render::duration_text(*age)) : ""));
   }
-  sentence("restarts", fmt::format("{} (recovery.max_restarts: {} that count)", job.restarts(),
-                                   job.spec().recovery().max_restarts()));
-  line("output", job.output_dir());
-  if (job.has_verdict()) {
+  if (job.withheld()) {
+    line("restarts", fmt::format("{}", job.restarts()));
+  } else {
+    sentence("restarts", fmt::format("{} (recovery.max_restarts: {} that count)", job.restarts(),
+                                     job.spec().recovery().max_restarts()));
+    line("output", job.output_dir());
+  }
+  if (job.has_verdict() && job.withheld()) {
+    line("verdict", std::string(render::class_text(job.verdict().failure_class())));
+  } else if (job.has_verdict()) {
     sentence("verdict", fmt::format("{}: {}", render::class_text(job.verdict().failure_class()),
                                     render::printable(job.verdict().reason())));
     if (!job.verdict().evidence().empty())

@@ -49,7 +49,10 @@ Result<fs::path> place_local_socket(const fs::path& dir) {
   if (!fits(socket))
     return fail(ErrorCode::InvalidArgument,
                 doing + ": that path is too long, too; choose a shorter --state-dir");
-  if (auto made = io::make_dirs(parent, 0700); !made) return fail(std::move(made.error()));
+  constexpr const char* kHelp =
+      "; set XDG_RUNTIME_DIR to a directory of this user alone, or choose a shorter --state-dir";
+  if (auto made = io::make_dirs(parent, 0700); !made)
+    return fail(made.error().code, doing + ": " + made.error().message + kHelp);
   // /tmp is everybody's: somebody else may have made the directory first.
   struct stat info{};
   if (::lstat(parent.c_str(), &info) != 0) return fail_errno(doing, errno);

@@ -9,16 +9,13 @@
 #include "common/compat/patch/document.h"
 #include "common/engine/ranktable/words.h"
 #include "common/text/shell_lexer.h"
+#include "common/text/shell_word.h"
 #include "common/text/words.h"
 
 namespace muster::patch {
 namespace {
 
 using ranktable::shown;
-
-bool name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
 
 struct Assignment {
   std::string_view name;
@@ -38,16 +35,6 @@ void add_assignment(const ShellToken& token, std::vector<Assignment>& found) {
 }
 
 }  // namespace
-
-std::string shell_word(std::string_view text) {
-  const bool plain = !text.empty() && std::ranges::all_of(text, [](char c) {
-    return name_char(c) || std::string_view("-./:=,+@%").find(c) != std::string_view::npos;
-  });
-  if (plain) return std::string(text);
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
-}
 
 Result<std::string> replaced_assignments(std::string_view name, std::string_view script,
                                          const Variables& values) {

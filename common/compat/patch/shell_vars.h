@@ -26,7 +26,4 @@ inline constexpr std::size_t kVariableBytesMax = 64 << 10;
 Result<std::string> replaced_assignments(std::string_view name, std::string_view script,
                                          const Variables& values);
 
-// The text as one word of a shell.
-std::string shell_word(std::string_view text);
-
 }  // namespace muster::patch

@@ -32,6 +32,7 @@ std::string how_it_ended(JobPhase phase, const std::optional<Verdict>& verdict) 
   if (phase != JobPhase::Cancelled)
     return cut_cause(reason.empty() ? "failed" : "failed: " + reason);
   if (reason == "cancelled") reason.clear();
+  if (reason.starts_with("cancelled by ")) return cut_cause("was " + reason);
   if (reason.starts_with("cancelled: ")) reason.erase(0, std::string_view("cancelled: ").size());
   return cut_cause(reason.empty() ? "was cancelled" : "was cancelled: " + reason);
 }

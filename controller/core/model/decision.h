@@ -1,7 +1,10 @@
-// The answer of decide(). Plain values. The shell owns it for the length of one batch.
+// The answer of decide(), and how its parts make one. Plain values. The shell owns it for the
+// length of one batch.
 #pragma once
 
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
@@ -16,5 +19,16 @@ struct Decision {
   std::optional<JobId> job;
   bool repeated = false;
 };
+
+inline Decision nothing() { return {}; }
+inline Decision refuse(ErrorCode code, std::string message) {
+  return {.refusal = Error{code, std::move(message)}};
+}
+template <class... Bodies>
+Decision accept(Bodies&&... bodies) {
+  Decision decision;
+  (decision.events.emplace_back(std::forward<Bodies>(bodies)), ...);
+  return decision;
+}
 
 }  // namespace muster::core

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,6 +16,7 @@
 #include "common/base/lineage.h"
 #include "common/base/time.h"
 #include "common/engine/model/placement.h"
+#include "controller/core/model/access_event.h"
 #include "muster/v1/node.pb.h"
 #include "muster/v1/spec.pb.h"
 
@@ -96,6 +98,35 @@ struct NodeRegistered {
 struct NodeDeclaredDead {
   NodeName node;
   std::string reason;
+  std::string by = {};  // user; empty: the one who runs the controller
+};
+
+// Facts of operators about a node (nodes/drain.h, nodes/removal.h). `actor` is who did it: "owner"
+// (the user who runs the controller), or the user of a certificate. Registrations of the node
+// change nothing of them.
+//
+// The journal keeps the last NodeDrained and NodeLabelled of each node, and neither after a
+// NodeUndrained or a NodeRemoved.
+struct NodeDrained {
+  NodeName node;
+  std::string actor = {};
+  std::string why = {};
+  WallTime since{};  // the first one's time: a later one may only change the rest
+  std::optional<WallTime> deadline = std::nullopt;
+};
+struct NodeUndrained {
+  NodeName node;
+  std::string actor;
+};
+struct NodeLabelled {
+  NodeName node;
+  std::string actor;
+  std::map<std::string, std::string> labels;  // all that operators have set
+};
+// After this event the ledger has nothing of the node, and the journal drops its rows.
+struct NodeRemoved {
+  NodeName node;
+  std::string actor;
 };
 
 struct JobSubmitted {
@@ -104,10 +135,12 @@ struct JobSubmitted {
   v1::JobSpec spec;
   v1::ResolvedSpec resolved;
   std::string spec_hash;
+  std::string owner = {};  // user; empty: the one who runs the controller
 };
 struct CancelRequested {
   JobId job;
   std::string reason;
+  std::string by = {};  // as in NodeDeclaredDead
 };
 
 // One of the jobs that `job` waits for (spec.schedule.after) has succeeded. The event is in the
@@ -278,6 +311,7 @@ struct AttemptBroke {
   WallTime fault_time;  // by the controller's clock
   // When the first message about the fault arrived, by the controller's clock.
   WallTime detected_at;
+  NodeName drained = {};  // whose drain's deadline broke it; empty: something else did
 };
 // No rank of the attempt can advance any more: every node is swept, or another rule of the fence
 // holds. Verdict and charge are final here.
@@ -344,6 +378,7 @@ struct JobArchived {
   JobId chain = {};  // for a stage: spec.stage's
   std::string chain_name = {};
   std::vector<SavedBefore> saved = {};
+  std::string owner = {};  // as in JobSubmitted
 };
 // After this event the ledger has nothing of the job, and the journal drops both rows. So apply
 // must accept the event without a tombstone.
@@ -357,7 +392,8 @@ using EventBody =
                  NodeSwept, FirstStep, CheckpointCompleted, CheckpointQuarantined, AttemptBroke,
                  AttemptEnded, CaughtUp, AttemptCompleted, JobEnded, LogsCollected, JobArchived,
                  TombstoneDropped, AuxiliaryExited, PredecessorSucceeded, AttemptNoted,
-                 ScriptLaunched, NodeClockSkewed>;
+                 ScriptLaunched, NodeClockSkewed, NodeDrained, NodeUndrained, NodeLabelled,
+                 NodeRemoved, TokenCreated, TokenRevoked, CertificateIssued, CertificateRevoked>;
 
 struct Event {
   WallTime at{};  // time of the batch that accepted it

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "controller/core/model/access_input.h"
 #include "controller/core/model/event.h"
 #include "controller/core/model/job_phase.h"
 #include "muster/v1/agent_service.pb.h"
@@ -39,15 +40,38 @@ struct SubmitJob {
   // The rest of the chain whose first job is `job`. A job of the chain names only jobs of the chain
   // before it. All are accepted, or none.
   std::vector<ChainedJob> behind = {};
+  std::string owner = {};  // of all its jobs; as in JobSubmitted
 };
 struct CancelJob {
   JobId job;
   std::string reason;
   bool whole_chain = false;  // every job of the chain of `job` that has not ended
+  std::string by = {};       // as in CancelRequested
 };
 struct DeclareNodeDead {
   NodeName node;
   std::string reason;
+  std::string by = {};  // as in NodeDeclaredDead
+};
+struct DrainNode {
+  NodeName node;
+  std::string actor;
+  std::string why = {};                             // empty: none, or the one of before
+  std::optional<Duration> deadline = std::nullopt;  // from now; not set: none, or the one of before
+};
+struct UndrainNode {
+  NodeName node;
+  std::string actor;
+};
+struct LabelNode {
+  NodeName node;
+  std::string actor;
+  std::map<std::string, std::string> set = {};
+  std::vector<std::string> remove = {};
+};
+struct RemoveNode {
+  NodeName node;
+  std::string actor;
 };
 
 // --- from agents ---------------------------------------------------------------------------------
@@ -90,6 +114,7 @@ struct ProposeBreak {
   JobId job;
   AttemptNo attempt;
   std::string cause;
+  NodeName drained = {};  // as in AttemptBroke
 };  // a node's part is lost, its grace is over, a cancel was requested ...
 struct ProposeEnd {
   JobId job;
@@ -126,10 +151,12 @@ struct ProposeDropTombstone {
   JobId job;
 };
 
-using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, RegisterNode, ReportFact,
-                           ReportLogsCollected, ProposePlacement, ProposeCheckpoint, ProposeBreak,
-                           ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeNote, ProposeSwept,
-                           ProposeSettle, ProposeArchive, ProposeDropTombstone>;
+using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, DrainNode, UndrainNode, LabelNode,
+                           RemoveNode, RegisterNode, ReportFact, ReportLogsCollected,
+                           ProposePlacement, ProposeCheckpoint, ProposeBreak, ProposeEnd,
+                           ProposeComplete, ProposeCaughtUp, ProposeNote, ProposeSwept,
+                           ProposeSettle, ProposeArchive, ProposeDropTombstone, CreateToken,
+                           RevokeToken, JoinNode, RenewNode, IssueCertificate, RevokeCertificate>;
 
 // --- what only changes Presence ------------------------------------------------------------------
 // The order at a Hello: RegisterNode is decided first. If it is not refused, Connected is observed

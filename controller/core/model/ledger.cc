@@ -2,6 +2,12 @@
 
 namespace muster::core {
 
+const std::string* label_of(const NodeRecord& node, const std::string& key) {
+  if (const auto own = node.labels.find(key); own != node.labels.end()) return &own->second;
+  const auto reported = node.inventory.labels().find(key);
+  return reported == node.inventory.labels().end() ? nullptr : &reported->second;
+}
+
 std::uint32_t AttemptRecord::world_size() const {
   // Ranks are dense in the order of the parts. Only idle parts can follow the last part with ranks.
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/core/model/access_records.h"
 #include "controller/core/model/attempt_state.h"
 #include "controller/core/model/event.h"
 #include "controller/core/model/indexes.h"
@@ -31,7 +32,12 @@ struct NodeRecord {
   std::string version;
   bool dead = false;
   WallTime registered_at{};
+  std::optional<NodeDrained> drain = {};           // not set: nobody drains it
+  std::map<std::string, std::string> labels = {};  // that operators have set
 };
+
+// The label that an operator has set, else the one that the agent reports. Nullptr: there is none.
+const std::string* label_of(const NodeRecord& node, const std::string& key);
 
 inline constexpr std::size_t kAuxiliariesMax = 16;  // of a part; no engine has more than two
 inline constexpr std::size_t kAuxiliaryNameMax = 64;
@@ -90,6 +96,7 @@ struct AttemptRecord {
   std::map<Note, AttemptNoted> notes;
   std::string fence;       // the rule that let the next attempt start
   bool cancelled = false;  // broken by a cancel, not by a fault
+  NodeName drained;        // as in AttemptBroke
   // apply() alone computes these, so that a fact of a gang with thousands of ranks needs no loop
   // over it.
   std::map<NodeName, std::size_t> part_index;
@@ -127,11 +134,13 @@ struct JobRecord {
   v1::JobSpec spec;           // immutable
   v1::ResolvedSpec resolved;  // immutable: what the submission worked out from the spec
   std::string spec_hash;
+  std::string owner;  // immutable; empty: the user who runs the controller
   JobPhase phase = JobPhase::Queued;
   WallTime submitted_at{};
   std::optional<WallTime> ended_at;
   bool cancel_requested = false;
   std::string cancel_reason;
+  std::string cancelled_by;  // as in CancelRequested
   // By number, from 1. Without gaps, unless the journal's end was lost (lost_end.h).
   std::vector<AttemptRecord> attempts;
   // At most this many attempts were placed after the last one here, in a lost end of the journal
@@ -176,6 +185,7 @@ struct Tombstone {
   JobId chain = {};  // for a stage: resolved.stage's
   std::string chain_name = {};
   std::vector<SavedBefore> saved = {};
+  std::string owner = {};  // as in JobRecord
 };
 
 struct Ledger {
@@ -190,6 +200,7 @@ struct Ledger {
   Indexes indexes;  // derived from the facts above
   // Address -> the port that was given last. A hint: the next search starts behind it.
   std::map<std::string, std::uint16_t> port_cursor;
+  AccessRecords access;  // join tokens and certificates
 };
 
 }  // namespace muster::core

@@ -89,6 +89,9 @@ struct NodeSeen {
   std::set<std::pair<JobId, AttemptNo>> missing;
   // Why the disk of its state directory takes no writes. Empty: it takes writes.
   std::string disk_trouble;
+  std::optional<v1::HostReading> host;  // the latest check of the machine
+  // How far its wall clock was ahead at the last heartbeat, with the time of that message in it.
+  std::optional<Duration> clock_ahead;
   // By device id: the latest probe on this connection. None: the agent has not sent any.
   std::map<std::uint32_t, v1::DeviceReading> devices;
 };

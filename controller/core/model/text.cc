@@ -100,6 +100,11 @@ std::string_view to_string(FailureClass cls) {
   return "?";
 }
 
+std::string cancelled_text(const std::string& by, const std::string& reason) {
+  return fmt::format("cancelled{}{}{}{}", by.empty() ? "" : " by ", by, reason.empty() ? "" : ": ",
+                     reason);
+}
+
 std::string came_back_without(const JobRecord& job, AttemptNo attempt) {
   return fmt::format("came back without the run directory of attempt {}: {}", attempt.value,
                      job.attempts_lost > 0

@@ -23,6 +23,8 @@ std::string_view to_string(StartFailure why);
 std::string_view to_string(SweptWhy why);
 std::string_view to_string(EvidenceKind kind);
 std::string_view to_string(Outcome outcome);
+// "cancelled by alice: REASON". `by`: as in CancelRequested.
+std::string cancelled_text(const std::string& by, const std::string& reason);
 // About a node whose agent reports that it does not have what it had started: "came back without
 // the run directory of attempt 1: ..."
 std::string came_back_without(const JobRecord& job, AttemptNo attempt);

@@ -6,6 +6,7 @@
 
 #include "common/engine/ranktable/words.h"
 #include "controller/core/model/text.h"
+#include "controller/core/nodes/drain.h"
 #include "controller/core/placement/device_health.h"
 
 namespace muster::core {
@@ -87,6 +88,7 @@ std::vector<std::uint32_t> Candidates::choose(std::size_t at,
 }
 
 std::vector<std::uint32_t> Candidates::could_give(std::size_t at, bool only_usable) const {
+  if (only_usable && nodes_[at]->drain) return {};
   Fit fit = capacity(at);
   if (!fit.why.empty()) return {};
   const std::size_t all = fit.devices.size();
@@ -112,6 +114,7 @@ void Candidates::leave_out(std::vector<std::string> reasons) {
 std::string Candidates::away(const NodeRecord& node) const {
   const Presence& presence = placing_.presence;
   const Now now = placing_.now;
+  if (node.drain) return drain_text(*node.drain);
   if (is_silent(presence, node.name, now.boot, placing_.limits.silent_after))
     return fmt::format("is silent for {}", age_text(now.boot - last_word(presence, node.name)));
   if (!is_connected(presence, node.name)) return "is not connected";

@@ -51,7 +51,8 @@ class Candidates {
   [[nodiscard]] bool leaves_some_out() const { return !left_out_.empty(); }
 
   [[nodiscard]] Fit capacity(std::size_t at) const;
-  // `only_usable`: a card that is bad, or in use by others now, does not count.
+  // `only_usable`: a card that is bad, or in use by others now, does not count, and neither does a
+  // node that drains.
   [[nodiscard]] bool could_hold(std::size_t at, bool only_usable) const {
     return !could_give(at, only_usable).empty();
   }

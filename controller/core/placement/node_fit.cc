@@ -66,9 +66,9 @@ std::string lacks_interface(const NodeRecord& node, const v1::JobSpec& spec) {
 
 std::string lacks_label(const NodeRecord& node, const v1::ResourceSpec& resources) {
   for (const auto& [key, value] : resources.select()) {
-    const auto label = node.inventory.labels().find(key);
-    if (label == node.inventory.labels().end()) return fmt::format("has no label '{}'", key);
-    if (label->second != value) return fmt::format("has label {}={}", key, label->second);
+    const std::string* label = label_of(node, key);
+    if (label == nullptr) return fmt::format("has no label '{}'", key);
+    if (*label != value) return fmt::format("has label {}={}", key, *label);
   }
   return {};
 }

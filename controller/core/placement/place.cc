@@ -27,8 +27,8 @@ class Placer {
         routes_(placing.ledger, placing.job.spec),
         gang_(placing, candidates_, ports_, nodes_needed()) {}
 
-  // A card that is bad, or in use by others, is no reason to refuse a job. But in the meantime the
-  // jobs behind it need not wait for it.
+  // A card that is bad, or in use by others, is no reason to refuse a job, and neither is a node
+  // that drains. But in the meantime the jobs behind it need not wait for it.
   bool never_fits() {
     only_usable_ = true;
     return !placing_.ledger.nodes.empty() && !never().empty();

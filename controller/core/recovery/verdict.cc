@@ -309,9 +309,15 @@ Verdict of_cause(const AttemptRecord& attempt) {
 Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& job,
               const AttemptRecord& attempt, Now now, const Limits& limits) {
   if (attempt.cancelled) {
-    const std::string why = job.cancel_reason.empty() ? "" : ": " + job.cancel_reason;
-    return {.cls = FailureClass::Operator, .reason = "cancelled" + why, .signature = "cancelled"};
+    return {.cls = FailureClass::Operator,
+            .reason = cancelled_text(job.cancelled_by, job.cancel_reason),
+            .signature = "cancelled"};
   }
+  if (!attempt.drained.empty())
+    return {.cls = FailureClass::Operator,
+            .node = attempt.drained,
+            .reason = attempt.broke_cause,
+            .signature = "drained"};
   if (const NodeStartFailed* failure = first_start_failure(attempt))
     return of_start_failure(job, attempt, *failure, limits);
   const std::optional<FirstEnds> own =

@@ -21,6 +21,8 @@
 // If every rank ended with status 0, success is missing. It is the program's error, unless an agent
 // could not find out whether it is there: then it is that node's (unknown_success.h).
 //
+// Before all of these come a cancel, and the deadline of a node's drain: the operator wanted it so.
+//
 // Other exits after muster asked that node to stop are never causes.
 //
 // On one node, the first end is the first by the node's clock. For several nodes the controller's

@@ -57,7 +57,7 @@ TEST(CallRules, EveryRoleByEveryMethod) {
     const auto service = roles.find(method.substr(0, method.rfind('/') + 1));
     ASSERT_NE(service, roles.end()) << method;
     for (const pki::Role role : {pki::Role::Controller, pki::Role::Node, pki::Role::User}) {
-      const auto allowed = may_call(identity(role), method);
+      const auto allowed = may_call(identity(role), UserRole::Admin, method);
       EXPECT_EQ(allowed.has_value(), service->second.contains(role)) << method;
       if (!allowed) {
         EXPECT_EQ(allowed.error().code, ErrorCode::NotAllowed);
@@ -74,7 +74,9 @@ TEST(CallRules, UnknownMethodsAreNobodys) {
   for (const char* method : {"", "/", "/muster.v1.JobService/", "/muster.v1.JobService/getjob",
                              "muster.v1.JobService/GetJob", "/muster.v1.JobService/GetJob "})
     for (const pki::Role role : {pki::Role::Controller, pki::Role::Node, pki::Role::User})
-      EXPECT_EQ(may_call(identity(role), method).error().code, ErrorCode::Unsupported) << method;
+      EXPECT_EQ(may_call(identity(role), UserRole::Admin, method).error().code,
+                ErrorCode::Unsupported)
+          << method;
 }
 
 }  // namespace

@@ -67,6 +67,29 @@ TEST(CommandLine, WhereTheDevicesAreFrom) {
       std::string::npos);
 }
 
+TEST(CommandLine, WhereANodeJoins) {
+  const auto plain = parse({"--credentials", "c.pem"});
+  ASSERT_TRUE(plain && *plain) << plain.error().message;
+  EXPECT_TRUE((*plain)->enrol.empty());
+  const auto joins =
+      parse({"--state-dir", "/s", "--enrol", "10.0.0.1:7071", "--join", "join.token"});
+  ASSERT_TRUE(joins && *joins) << joins.error().message;
+  EXPECT_EQ((*joins)->enrol, "10.0.0.1:7071");
+  EXPECT_EQ((*joins)->join, "join.token");
+  EXPECT_EQ((*joins)->credentials, "/s/credentials.pem");
+  const auto named = parse({"--enrol", "10.0.0.1:7071", "--credentials", "c.pem"});
+  ASSERT_TRUE(named && *named);
+  EXPECT_EQ((*named)->credentials, "c.pem");
+  for (const std::vector<std::string>& bad : {std::vector<std::string>{"--join", "join.token"},
+                                              {"--enrol", "unix:/s"},
+                                              {"--enrol", "10.0.0.1"},
+                                              {"--enrol", "10.0.0.1:x"}}) {
+    const auto line = parse(bad);
+    ASSERT_FALSE(line) << bad[0];
+    EXPECT_EQ(line.error().code, ErrorCode::InvalidArgument);
+  }
+}
+
 TEST(CommandLine, AFailpointIsAStepOfAStart) {
   const auto with = [](const char* text) {
     ::setenv("MUSTER_FAILPOINT", text, 1);
@@ -122,9 +145,11 @@ TEST(EndpointSource, OnlyTheNodesOwnCredentialsCount) {
     const std::string file = (dir / name).string();
     ASSERT_FALSE(endpoint);
     EXPECT_EQ(endpoint.error().code, ErrorCode::NotAllowed);
-    EXPECT_EQ(endpoint.error().message,
-              "the credentials of '" + file + "' are of " + who +
-                  "; an agent needs those of node 'n1': muster cert issue --node n1 -o " + file);
+    EXPECT_EQ(
+        endpoint.error().message,
+        "the credentials of '" + file + "' are of " + who +
+            "; an agent needs those of node 'n1': on the controller's machine, muster cert issue "
+            "--node n1 -o new-n1.pem makes them");
   };
   refused(pki::Role::Node, "n2", "node 'n2'");
   refused(pki::Role::User, "ann", "user 'ann'");

@@ -10,6 +10,7 @@
 #include <deque>
 
 #include "agent/probe/interfaces.h"
+#include "common/base/label.h"
 
 namespace muster::agent {
 namespace {

@@ -100,6 +100,7 @@ class FollowersTest : public testing::Test {
     edge_ = std::make_unique<Edge>(Edge{.shell = *shell_,
                                         .logs = *store_,
                                         .work = work_,
+                                        .access = access_,
                                         .cluster_out = "/out",
                                         .version = "test",
                                         .shortage = {}});
@@ -194,6 +195,7 @@ class FollowersTest : public testing::Test {
   std::filesystem::path dir_;
   SlowJournal journal_;
   async::Loop work_{"work"};
+  Access access_{"owner", {}, nullptr};
   std::unique_ptr<logs::LogStore> store_;
   std::unique_ptr<Shell> shell_;
   std::unique_ptr<Edge> edge_;

@@ -15,7 +15,7 @@
 #include "common/pki/authority_dir.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/tls_port.h"
-#include "controller/access/call_rules.h"
+#include "controller/access/access.h"
 #include "controller/api/certificate_service.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
@@ -36,30 +36,44 @@ class ClusterTest : public testing::Test {
     Shell::Options options;
     options.describe = describe;
     options.limits.silent_after = std::chrono::minutes(1);
-    controller_ = std::make_unique<TestController>(TestController::Setup{
-        .dir = dir_,
-        .journal = journal_,
-        .clock = system_clock(),
-        .shell = std::move(options),
-        .on_behind = [this](const Error&, std::uint64_t) { behind_ = true; }});
+    controller_ = std::make_unique<TestController>(
+        TestController::Setup{.dir = dir_,
+                              .journal = journal_,
+                              .clock = system_clock(),
+                              .shell = std::move(options),
+                              .on_behind = [this](const Error&, std::uint64_t) { behind_ = true; },
+                              .revocations = &revocations_});
     edge_ = std::make_unique<Edge>(
         Edge{.shell = *controller_->shell,
              .logs = *controller_->store,
              .work = controller_->work,
+             .access = access_,
              .cluster_out = "/out",
              .version = "test",
-             .shortage = [this] {
-               return std::string(low_on_space_ ? "the controller's disk is nearly full" : "");
-             }});
+             .shortage =
+                 [this] {
+                   return std::string(low_on_space_ ? "the controller's disk is nearly full" : "");
+                 },
+             .revocations = &revocations_});
     jobs_ = std::make_unique<JobService>(*edge_, 1, watch_queue_max);
     nodes_ = std::make_unique<NodeService>(*edge_, kProtocolMin, kProtocolMax);
-    certificates_ = std::make_unique<CertificateService>(authority_, system_clock());
+    certificates_ =
+        std::make_unique<CertificateService>(*controller_->shell, authority_, system_clock());
     const auto own = pki::issue_controller(*authority_, kCluster, system_clock().now().wall);
     if (!own) throw std::runtime_error(own.error().message);
     auto server = Server::start(
         {"unix:" + (dir_ / "s").string(), "127.0.0.1:0"},
         {controller_->hub.get(), jobs_.get(), nodes_.get(), certificates_.get()},
-        rpc::tls_credentials(*own, system_clock(), {.may_call = may_call, .on_refused = {}}));
+        rpc::tls_credentials(
+            *own, system_clock(),
+            {.may_call = [this](
+                             const pki::Identity& caller,
+                             std::string_view method) { return access_.may_call(caller, method); },
+             .not_revoked =
+                 [this](const pki::Identity& caller, const pki::Certificate& certificate) {
+                   return revocations_.check(caller, certificate);
+                 },
+             .on_refused = {}}));
     if (!server) throw std::runtime_error(server.error().message);
     server_ = std::move(*server);
     channel_ = rpc::make_channel({.address = server_->bound()[0]});
@@ -122,9 +136,13 @@ class ClusterTest : public testing::Test {
   }
 
   static constexpr const char* kCluster = "cluster";
+  static constexpr const char* kOwnUser = "owner";
   std::filesystem::path dir_;
   std::shared_ptr<journal::MemoryDisk> disk_ = std::make_shared<journal::MemoryDisk>();
   journal::MemoryJournal journal_{disk_};
+  Access access_{
+      kOwnUser, {.users = {{"olga", UserRole::Operator}, {"vera", UserRole::Viewer}}}, nullptr};
+  Revocations revocations_;
   std::unique_ptr<TestController> controller_;
   std::unique_ptr<Edge> edge_;
   std::unique_ptr<JobService> jobs_;

@@ -30,10 +30,23 @@ TEST(Config, TcpIsServedInAdditionToASocket) {
   EXPECT_EQ(parse({"--state-dir", deep.c_str(), "--listen", "unix:/x"}).exit_code, -1);
 }
 
+TEST(Config, TheEnrolmentPortIsOverTcp) {
+  EXPECT_TRUE(parse({"--state-dir", "/s"}).config.enrol.empty());
+  const CommandLine line = parse({"--state-dir", "/s", "--enrol", "0.0.0.0:7071"});
+  ASSERT_EQ(line.exit_code, -1) << line.text;
+  EXPECT_EQ(line.config.enrol, "0.0.0.0:7071");
+  for (const char* wrong : {"unix:/x", "nowhere", "10.0.0.1:x"}) {
+    const CommandLine bad = parse({"--state-dir", "/s", "--enrol", wrong});
+    EXPECT_EQ(bad.exit_code, 64) << wrong;
+    EXPECT_NE(bad.text.find("--enrol"), std::string::npos) << bad.text;
+  }
+}
+
 TEST(Config, ValuesAreUnderstood) {
-  const CommandLine line = parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen",
-                                  "unix:/x", "--archive-after", "0", "--heartbeat-interval",
-                                  "250ms", "--port-range", "30000-30010", "--log-quota", "10GB"});
+  const CommandLine line =
+      parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen", "unix:/x",
+             "--archive-after", "0", "--heartbeat-interval", "250ms", "--port-range", "30000-30010",
+             "--log-quota", "10GB", "--access", "/etc/muster/access.yaml"});
   ASSERT_EQ(line.exit_code, -1) << line.text;
   EXPECT_EQ(line.config.listen.size(), 2u);
   EXPECT_EQ(line.config.archive_after, Duration::zero());
@@ -44,6 +57,7 @@ TEST(Config, ValuesAreUnderstood) {
   EXPECT_EQ(line.config.port_first, 30'000);
   EXPECT_EQ(line.config.port_last, 30'010);
   EXPECT_EQ(line.config.log_quota, 10ull << 30);
+  EXPECT_EQ(line.config.access_file, "/etc/muster/access.yaml");
 }
 
 TEST(Config, MistakesAreUsageWithASentence) {

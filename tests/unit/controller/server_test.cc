@@ -51,6 +51,48 @@ TEST_F(ServerTest, ASocketInAFolderThatIsNotThere) {
       << none.error().message;
 }
 
+TEST_F(ServerTest, TheSocketIsTheUsersOwnAndGoesAtTheEnd) {
+  {
+    const auto server = Server::start({"unix:" + socket()}, {}, nullptr);
+    ASSERT_TRUE(server) << server.error().message;
+    struct stat made{};
+    ASSERT_EQ(::stat(socket().c_str(), &made), 0);
+    EXPECT_EQ(made.st_mode & 0777, 0600u);
+  }
+  EXPECT_FALSE(std::filesystem::exists(socket()));
+  EXPECT_TRUE(std::filesystem::exists(socket() + ".lock"));
+}
+
+TEST_F(ServerTest, AnAddressThatIsTakenIsNamed) {
+  const auto tcp = grpc::InsecureServerCredentials();
+  const auto first = Server::start({"[::1]:0", "0.0.0.0:0"}, {}, tcp);
+  ASSERT_TRUE(first) << first.error().message;
+  ASSERT_EQ((*first)->bound().size(), 2u);
+  for (const std::string& taken : (*first)->bound()) {
+    const auto second = Server::start({"unix:" + socket(), taken}, {}, tcp);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().message, "listening on '" + taken +
+                                          "': the address is taken, or not this machine's; choose "
+                                          "another one, or port 0 for a free one");
+    EXPECT_FALSE(std::filesystem::exists(socket())) << "nobody serves it";
+  }
+}
+
+// gRPC has the connection from the acceptor, with the credentials of its port.
+TEST_F(ServerTest, BothFamiliesAreServed) {
+  const auto server =
+      Server::start({"[::]:0", "unix:" + socket()}, {}, grpc::InsecureServerCredentials());
+  ASSERT_TRUE(server) << server.error().message;
+  const std::string& tcp = (*server)->bound().front();
+  const std::string port = tcp.substr(tcp.rfind(':'));
+  for (const std::string& address : {"127.0.0.1" + port, "[::1]" + port, "unix:" + socket()}) {
+    const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+    EXPECT_TRUE(
+        channel->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(30)))
+        << address;
+  }
+}
+
 TEST_F(ServerTest, AHostsNameBecomesItsAddress) {
   const auto server = Server::start({"localhost:0"}, {}, grpc::InsecureServerCredentials());
   ASSERT_TRUE(server) << server.error().message;

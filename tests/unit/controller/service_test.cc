@@ -193,6 +193,92 @@ TEST_F(Services, CertificatesAreIssuedOverTheSocket) {
   EXPECT_EQ(issue().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(Services, ARevocationEndsStreamsAndRefusesCalls) {
+  const auto certificates = v1::CertificateService::NewStub(channel_);
+  const auto revoke = [&](const auto& set) {
+    v1::RevokeCertificateRequest request;
+    set(request);
+    request.set_why("lost");
+    v1::RevokeCertificateResponse response;
+    const grpc::Status status =
+        certificates->RevokeCertificate(context().get(), request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  };
+  const auto n1 = tcp(pki::Role::Node, "n1"), n2 = tcp(pki::Role::Node, "n2"),
+             ann = tcp(pki::Role::User, "ann");
+  HandAgent lost(n1), other(n2);
+  ASSERT_TRUE(lost.connect(HandAgent::hello("n1", "i1")));
+  ASSERT_TRUE(other.connect(HandAgent::hello("n2", "i2")));
+  const auto agents = v1::AgentService::NewStub(n1);
+  v1::SendFilesResponse sent;
+  const auto sending = context();
+  const auto files = agents->SendFiles(sending.get(), &sent);
+  const auto watching = context();
+  v1::WatchResponse event;
+  const auto watch = v1::JobService::NewStub(ann)->Watch(watching.get(), v1::WatchRequest());
+  ASSERT_TRUE(watch->Read(&event)) << "it is open";
+
+  revoke([](auto& request) { request.set_node("n1"); });
+  const std::string sentence =
+      "calling the controller: the certificate of node 'n1' was revoked: lost";
+  EXPECT_EQ(lost.status().error_message(), sentence);
+  EXPECT_EQ(files->Finish().error_message(), sentence);
+  HandAgent again(n1);
+  EXPECT_EQ(again.status().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_TRUE(status_of_cluster(ann, *context()).ok());
+  HandAgent back(n2);
+  EXPECT_TRUE(back.connect(HandAgent::hello("n2", "i2"))) << "others go on";
+
+  revoke([](auto& request) { request.set_user("ann"); });
+  while (watch->Read(&event)) {
+  }
+  EXPECT_EQ(watch->Finish().error_message(),
+            "calling the controller: the certificate of user 'ann' was revoked: lost");
+  EXPECT_EQ(status_of_cluster(ann, *context()).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_TRUE(status_of_cluster(channel_, *context()).ok()) << "the owner has no certificate";
+}
+
+TEST_F(Services, TokensAndCertificatesAreListed) {
+  const auto stub = v1::CertificateService::NewStub(channel_);
+  v1::CreateTokenRequest create;
+  create.set_nodes("gpu-*");
+  create.set_uses(2);
+  create.mutable_lifetime()->set_seconds(3'600);
+  v1::CreateTokenResponse created;
+  ASSERT_TRUE(stub->CreateToken(context().get(), create, &created).ok());
+  EXPECT_EQ(created.token().nodes(), "gpu-*");
+  const std::string id = created.token().id();
+  EXPECT_TRUE(created.text().starts_with("muster-join-1:" + id + ":")) << created.text();
+  EXPECT_TRUE(created.text().ends_with(":" + authority_->certificate().digest()));
+  v1::ListTokensResponse tokens;
+  ASSERT_TRUE(stub->ListTokens(context().get(), v1::ListTokensRequest(), &tokens).ok());
+  ASSERT_EQ(tokens.tokens_size(), 1);
+  v1::RevokeTokenRequest revoke;
+  revoke.set_id(id);
+  v1::RevokeTokenResponse revoked;
+  ASSERT_TRUE(stub->RevokeToken(context().get(), revoke, &revoked).ok());
+  EXPECT_TRUE(revoked.token().has_revoked_at());
+  revoke.set_id("\x1b[2J");
+  EXPECT_EQ(stub->RevokeToken(context().get(), revoke, &revoked).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  create.set_uses(0);
+  EXPECT_EQ(stub->CreateToken(context().get(), create, &created).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+  const auto key = pki::Key::generate();
+  v1::IssueCertificateRequest issue;
+  issue.set_public_key(*key->public_pem());
+  issue.set_user("ann");
+  issue.mutable_lifetime()->set_seconds(3'600);
+  v1::IssueCertificateResponse issued;
+  ASSERT_TRUE(stub->IssueCertificate(context().get(), issue, &issued).ok());
+  v1::ListCertificatesResponse listed;
+  ASSERT_TRUE(stub->ListCertificates(context().get(), v1::ListCertificatesRequest(), &listed).ok());
+  ASSERT_EQ(listed.certificates_size(), 1) << "the fact is there before the answer";
+  EXPECT_EQ(listed.certificates(0).user(), "ann");
+  EXPECT_EQ(listed.certificates(0).key_sha256(), key->public_digest());
+  EXPECT_EQ(listed.certificates(0).actor(), "owner");
+}
+
 TEST_F(Services, AWatchEndsWithItsJob) {
   const std::string id = submitted("one");
   auto watching = context();

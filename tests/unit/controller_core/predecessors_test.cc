@@ -130,6 +130,17 @@ TEST(Predecessors, ARestartOfOneIsNoEnd) {
   EXPECT_EQ(world.job("j2").phase, JobPhase::Queued);
 }
 
+TEST(Predecessors, WhoCancelledIsNamedOnce) {
+  ChainWorld world;
+  world.put_behind("j1", {});
+  world.put_behind("j2", {"j1"});
+  world.put_behind("j3", {"j2"});
+  world.put(CancelJob{.job = JobId("j2"), .reason = "wrong data", .by = "alice"});
+  EXPECT_EQ(world.job("j2").verdict->reason, "cancelled by alice: wrong data");
+  EXPECT_EQ(world.job("j3").verdict->reason,
+            "job 'job-j2' (j2), which it waited for, was cancelled by alice: wrong data");
+}
+
 TEST(Predecessors, ACancelOfOneThatWaitsTakesThoseBehindItAlong) {
   ChainWorld world;
   world.put_behind("j1", {});

@@ -12,8 +12,8 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Taken : SmallWorld {
-  explicit Taken(std::uint32_t fixed_port = 0) {
+struct TakenPortsTest : SmallWorld {
+  explicit TakenPortsTest(std::uint32_t fixed_port = 0) {
     node("n0", 1);
     v1::JobSpec once = spec("train", 1, 1);
     once.mutable_recovery()->set_max_restarts(0);
@@ -33,7 +33,7 @@ struct Taken : SmallWorld {
 // Regression: a job of two ranks with max_restarts 0 ended because a browser used port 20000 at
 // that moment.
 TEST(TakenPorts, OfMustersOwnChoiceAreTriedAgainWithoutAChargeUpToALimit) {
-  Taken world;
+  TakenPortsTest world;
   const std::uint32_t most = world.limits.taken_ports_max;
   std::set<std::uint16_t> ports;
   for (std::uint32_t start = 1; start <= most; ++start) {
@@ -57,7 +57,7 @@ TEST(TakenPorts, OfMustersOwnChoiceAreTriedAgainWithoutAChargeUpToALimit) {
 }
 
 TEST(TakenPorts, ThatTheSpecFixesAreCharged) {
-  Taken world(29'500);
+  TakenPortsTest world(29'500);
   world.lose_start();
   EXPECT_EQ(world.job("j1").phase, JobPhase::Failed);
   EXPECT_TRUE(world.job("j1").attempts[0].charged);
@@ -65,7 +65,7 @@ TEST(TakenPorts, ThatTheSpecFixesAreCharged) {
 }
 
 TEST(TakenPorts, TheRowEndsWithAnAttemptThatFailedOtherwise) {
-  Taken world;
+  TakenPortsTest world;
   JobRecord job = world.job("j1");
   const auto add = [&](std::optional<StartFailure> why) {
     AttemptRecord attempt = job.attempts.front();

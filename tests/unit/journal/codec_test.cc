@@ -24,8 +24,12 @@ using testing::HasSubstr;
   }
 FIELDS(ControllerStarted, a, b, c)
 FIELDS(JournalEndLost, a, b)
-FIELDS(NodeDeclaredDead, a, b)
-FIELDS(CancelRequested, a, b)
+FIELDS(NodeDeclaredDead, a, b, c)
+FIELDS(NodeDrained, a, b, c, d, e)
+FIELDS(NodeUndrained, a, b)
+FIELDS(NodeLabelled, a, b, c)
+FIELDS(NodeRemoved, a, b)
+FIELDS(CancelRequested, a, b, c)
 FIELDS(SavedBefore, a, b, c, d)
 FIELDS(AttemptPlaced, a, b, c, d, e, f, g)
 FIELDS(NodeStartFailed, a, b, c, d, e, f, g, h, i, j, k, l, m)
@@ -40,15 +44,19 @@ FIELDS(NodeClockSkewed, a, b, c, d, e, f, g)
 FIELDS(ScriptLaunched, a, b, c, d, e, f, g, h, i, j)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
 FIELDS(CheckpointQuarantined, a, b, c, d)
-FIELDS(AttemptBroke, a, b, c, d, e)
+FIELDS(AttemptBroke, a, b, c, d, e, f)
 FIELDS(AttemptEnded, a, b, c, d, e, f, g)
 FIELDS(CaughtUp, a, b, c)
 FIELDS(AttemptNoted, a, b, c, d, e, f)
 FIELDS(AttemptCompleted, a, b, c)
 FIELDS(JobEnded, a, b, c)
 FIELDS(LogsCollected, a, b, c)
-FIELDS(JobArchived, a, b, c, d, e, f, g, h)
+FIELDS(JobArchived, a, b, c, d, e, f, g, h, i)
 FIELDS(TombstoneDropped, a)
+FIELDS(TokenCreated, a, b, c, d, e, f, g)
+FIELDS(TokenRevoked, a, b)
+FIELDS(CertificateIssued, a, b, c, d, e, f, g)
+FIELDS(CertificateRevoked, a, b, c, d, e, f)
 FIELDS(Verdict, a, b, c, d, e, f)
 FIELDS(PlacedNode, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
 FIELDS(ResumePoint, a, b, c, d, e)
@@ -68,9 +76,9 @@ auto fields(const core::NodeStarted& whole) {
                          resolved.SerializeAsString(), controller_time, instance);
 }
 auto fields(const core::JobSubmitted& whole) {
-  const auto& [job, request_id, spec, resolved, spec_hash] = whole;
+  const auto& [job, request_id, spec, resolved, spec_hash, owner] = whole;
   return std::make_tuple(job, request_id, spec.SerializeAsString(), resolved.SerializeAsString(),
-                         spec_hash);
+                         spec_hash, owner);
 }
 
 template <class T>
@@ -214,11 +222,19 @@ TEST(Codec, TypeNumbersAreForEver) {
       {26, "job_ended"},
       {27, "logs_collected"},
       {28, "job_archived"},
-      {29, "tombstone_dropped"}};
+      {29, "tombstone_dropped"},
+      {30, "token_created"},
+      {31, "token_revoked"},
+      {32, "certificate_issued"},
+      {33, "certificate_revoked"},
+      {40, "node_drained"},
+      {41, "node_undrained"},
+      {42, "node_labelled"},
+      {43, "node_removed"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
   EXPECT_EQ(kind_name(9), "");
-  EXPECT_EQ(kind_name(30), "");
+  EXPECT_EQ(kind_name(34), "");
 }
 
 TEST(Codec, RefusesWhatANewerVersionWrote) {

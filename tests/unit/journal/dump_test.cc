@@ -48,6 +48,12 @@ const test::DumpFiles kRows = {"rows.txt", "journal.db", "head", "mark"};
 // What the file `mark` of each folder contains.
 const Behind kBehind{.why = "n07 has seen epoch 9", .generation = 7};
 
+// A row of such a kind has no effect at the next load, and is dropped by it.
+bool ends_itself(const core::Event& event) {
+  return std::holds_alternative<core::NodeUndrained>(event.body) ||
+         std::holds_alternative<core::NodeRemoved>(event.body);
+}
+
 void write_dump(const std::filesystem::path& dir) {
   TempDir temporary;
   if (!HeadFile::mark_behind(temporary.path() / "mark", kBehind.why, kBehind.generation))
@@ -64,12 +70,16 @@ void write_dump(const std::filesystem::path& dir) {
     for (core::Event& event : one_of_every_kind()) {
       // Rows of the last two kinds are those of j1 and j3.
       if (!std::holds_alternative<core::JobArchived>(event.body) &&
-          !std::holds_alternative<core::TombstoneDropped>(event.body))
+          !std::holds_alternative<core::TombstoneDropped>(event.body) && !ends_itself(event))
         append(*opened.journal, {event});
     }
   }
   {
-    append(*open_journal(temporary.path()).journal, {started(2), tombstone_dropped("j3")});
+    const Opened opened = open_journal(temporary.path());
+    append(*opened.journal, {started(2), tombstone_dropped("j3")});
+    for (core::Event& event : one_of_every_kind()) {
+      if (ends_itself(event)) append(*opened.journal, {event});
+    }
   }
   sql(temporary.path(), "PRAGMA wal_checkpoint(TRUNCATE)");
   for (const char* file : {"journal.db", "head", "mark"})
@@ -97,17 +107,21 @@ std::string kind_of(const std::string& payload) {
   const auto* fact = member(body.GetReflection()->GetMessage(body, inside));
   return kind->name() + " " + (fact == nullptr ? "none" : fact->name());
 }
+// `digits` are the hexadecimal digits of a record.
+std::string kind_of_digits(const std::string& digits) {
+  std::string payload;
+  for (std::size_t at = 0; at + 1 < digits.size(); at += 2)
+    payload += static_cast<char>(std::stoi(digits.substr(at, 2), nullptr, 16));
+  return kind_of(payload);
+}
 // The kinds of the rows in rows.txt. A row's last word is its record in hexadecimal digits.
 std::set<std::string> kinds_in(const std::string& rows) {
   std::set<std::string> kinds;
   std::istringstream lines(rows);
   for (std::string line; std::getline(lines, line);) {
     std::istringstream words(line);
-    std::string index, kind, job, digits, payload;
-    if (!(words >> index >> kind >> job >> digits)) continue;  // a heading
-    for (std::size_t at = 0; at + 1 < digits.size(); at += 2)
-      payload += static_cast<char>(std::stoi(digits.substr(at, 2), nullptr, 16));
-    kinds.insert(kind_of(payload));
+    std::string index, kind, job, digits;
+    if (words >> index >> kind >> job >> digits) kinds.insert(kind_of_digits(digits));
   }
   return kinds;
 }
@@ -123,6 +137,10 @@ TEST(FrozenJournal, ReplaysForEver) {
     SCOPED_TRACE(dump.native());
     TempDir dir;
     copy_dir(dump, dir.path() / "journal");  // a test must not write into the checkout
+    // Some rows are dropped when they are loaded: what is in the file counts, too.
+    for (const std::string& digits :
+         sql_texts(dir.path() / "journal", "SELECT hex(payload) FROM rows WHERE format != 0"))
+      missing.erase(kind_of_digits(digits));
     const Opened opened = open_journal(dir.path() / "journal");
     ASSERT_FALSE(opened.error) << opened.error->message;
     const std::string rows = read_all(dump / "rows.txt");

@@ -108,6 +108,21 @@ inline void sql(const std::filesystem::path& dir, const std::string& text) {
   sqlite3_close(handle);
   if (!well) throw std::runtime_error("sql: " + text + ": " + error);
 }
+// The first column of each row.
+inline std::vector<std::string> sql_texts(const std::filesystem::path& dir,
+                                          const std::string& text) {
+  sqlite3* handle = nullptr;
+  sqlite3_stmt* statement = nullptr;
+  std::vector<std::string> texts;
+  const bool well = sqlite3_open((dir / "journal.db").c_str(), &handle) == SQLITE_OK &&
+                    sqlite3_prepare_v2(handle, text.c_str(), -1, &statement, nullptr) == SQLITE_OK;
+  while (well && sqlite3_step(statement) == SQLITE_ROW)
+    texts.emplace_back(reinterpret_cast<const char*>(sqlite3_column_text(statement, 0)));
+  sqlite3_finalize(statement);
+  sqlite3_close(handle);
+  if (!well) throw std::runtime_error("sql: " + text);
+  return texts;
+}
 inline std::int64_t sql_number(const std::filesystem::path& dir, const std::string& text) {
   sqlite3* handle = nullptr;
   sqlite3_stmt* statement = nullptr;

@@ -55,6 +55,53 @@ TEST(LiveRows, ADeathThatStillHoldsStays) {
   expect_same_ledger(twice);
 }
 
+core::Event drained(const std::string& node, const std::string& why) {
+  return {.at = {}, .body = core::NodeDrained{.node = NodeName(node), .actor = "ann", .why = why}};
+}
+core::Event undrained(const std::string& node) {
+  return {.at = {}, .body = core::NodeUndrained{.node = NodeName(node), .actor = "ann"}};
+}
+core::Event labelled(const std::string& node, const std::string& rack) {
+  return {.at = {},
+          .body = core::NodeLabelled{
+              .node = NodeName(node), .actor = "ann", .labels = {{"rack", rack}}}};
+}
+core::Event removed(const std::string& node) {
+  return {.at = {}, .body = core::NodeRemoved{.node = NodeName(node), .actor = "ann"}};
+}
+
+TEST(LiveRows, OnlyTheLastDrainAndTheLastLabelsStay) {
+  const std::vector<core::Event> events = {
+      registered("n1", "b1"), drained("n1", "a"),   labelled("n1", "r1"),  drained("n2", "b"),
+      drained("n1", "c"),     labelled("n1", "r2"), registered("n1", "b2")};
+  EXPECT_THAT(gone(events), ElementsAre(2, 3));
+  expect_same_ledger(events);
+}
+
+TEST(LiveRows, ADrainThatIsOverLeavesNothing) {
+  const std::vector<core::Event> events = {registered("n1", "b1"), drained("n1", "a"),
+                                           undrained("n1"),        drained("n1", "b"),
+                                           undrained("n1"),        undrained("n1")};
+  EXPECT_THAT(gone(events), ElementsAre(2, 3, 4, 5, 6));
+  expect_same_ledger(events);
+}
+
+TEST(LiveRows, ANodeThatWasRemovedLeavesNothing) {
+  const std::vector<core::Event> events = {registered("n1", "b1"),
+                                           registered("n2", "b1"),
+                                           drained("n1", "a"),
+                                           labelled("n1", "r1"),
+                                           registered("n1", "b2"),
+                                           registered("n1", "b3"),
+                                           dead("n1"),
+                                           removed("n1"),
+                                           registered("n1", "b4"),
+                                           labelled("n1", "again"),
+                                           registered("n1", "b5")};
+  EXPECT_THAT(gone(events), ElementsAre(1, 3, 4, 5, 6, 7, 8));
+  expect_same_ledger(events);
+}
+
 TEST(LiveRows, OnlyTheFirstAndTheLastStartStay) {
   std::vector<core::Event> events = {started(1), submitted("j1", "one"), started(2)};
   EXPECT_THAT(gone(events), IsEmpty());

@@ -25,7 +25,7 @@ class Service final : public v1::AgentService::CallbackService {
     });
   }
   FileRelay::Giver* SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) override {
-    return relay_.send({.is_owner = true, .identity = {}});
+    return relay_.send({.is_owner = true, .identity = {}}, {});
   }
 
   FileRelay relay_;

@@ -147,12 +147,5 @@ TEST(ShellVariables, UnfinishedScriptsEnd) {
             "refused: changing script 'run.sh': a bracket opened in line 1 is never closed");
 }
 
-TEST(ShellVariables, AWordIsReadBackByAShell) {
-  EXPECT_EQ(shell_word("a/b-c.d:e=f,g@h%i+j_1"), "a/b-c.d:e=f,g@h%i+j_1");
-  EXPECT_EQ(shell_word(""), "''");
-  EXPECT_EQ(shell_word("~"), "'~'");
-  EXPECT_EQ(shell_word("a\nb"), "'a\nb'");
-}
-
 }  // namespace
 }  // namespace muster::patch

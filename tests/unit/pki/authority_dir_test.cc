@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -53,6 +54,24 @@ TEST_F(AuthorityDir, IsMadeOnceAndLoadedAfterwards) {
   const Authority loaded = must(open(kNow + 100 * kDay));
   EXPECT_EQ(loaded.certificate().pem(), made.certificate().pem());
   EXPECT_EQ(must(loaded.key_pem()), must(made.key_pem()));
+}
+
+TEST_F(AuthorityDir, ALinkIsRefused) {
+  ASSERT_TRUE(io::make_dirs(root_ / "elsewhere", 0700));
+  ASSERT_TRUE(io::make_dirs(root_ / "state", 0700));
+  fs::create_directory_symlink(root_ / "elsewhere", dir_);
+  EXPECT_EQ(refused(),
+            doing() + "'" + dir_.string() + "' is a link; put the directory itself there");
+  EXPECT_TRUE(fs::is_empty(root_ / "elsewhere"));
+}
+
+TEST_F(AuthorityDir, ADirectoryOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make one";
+  ASSERT_TRUE(io::make_dirs(dir_, 0700));
+  ASSERT_EQ(::chown(dir_.c_str(), 12'345, 12'345), 0);
+  EXPECT_EQ(refused(), doing() + "'" + dir_.string() +
+                           "' belongs to user 12345, who may change what is in it; chown it to "
+                           "user 0");
 }
 
 TEST_F(AuthorityDir, ADirectoryThatIsThereKeepsItsMode) {

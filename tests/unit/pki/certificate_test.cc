@@ -118,6 +118,18 @@ TEST(Certificate, CountsFromItsFirstToItsLastMoment) {
   EXPECT_TRUE(certificate.check_time(kNow - kDay));
   EXPECT_TRUE(certificate.check_time(kNow));
   EXPECT_TRUE(certificate.check_time(kNow + 30 * kDay));
+  const auto fault = [&](WallTime now) {
+    return time_fault(must(certificate.identity()), certificate.not_before(),
+                      certificate.not_after(), now);
+  };
+  EXPECT_EQ(fault(kNow), "");
+  // For a log that has each cause once: the same at each moment.
+  for (const WallTime now : {kNow + 30 * kDay + second, kNow + 300 * kDay}) {
+    EXPECT_EQ(fault(now), "the certificate of node 'n1' ended at 2026-12-26T10:00:00Z");
+    EXPECT_EQ(without_clock("using it: " + refusal(certificate.check_time(now))),
+              "using it: " + fault(now));
+  }
+  EXPECT_EQ(without_clock("any other"), "any other");
   const auto early = certificate.check_time(kNow - kDay - second);
   EXPECT_EQ(
       refusal(early),

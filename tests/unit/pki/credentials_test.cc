@@ -54,16 +54,16 @@ TEST_F(CredentialsTest, AFileThatIsThereStays) {
                                   "': the file is there already; name another one, or remove it");
   EXPECT_EQ(created.error().code, ErrorCode::Conflict);
   EXPECT_EQ(fs::file_size(path), 4U);
-  const auto absent = check_absent(path);
+  const auto absent = check_creatable(path, "credentials");
   EXPECT_EQ(refusal(absent), refusal(created));
   EXPECT_EQ(absent.error().code, ErrorCode::Conflict);
-  EXPECT_TRUE(check_absent(dir_ / "other"));
+  EXPECT_TRUE(check_creatable(dir_ / "other", "credentials"));
   fs::create_symlink(dir_ / "nowhere", dir_ / "link");
-  EXPECT_FALSE(check_absent(dir_ / "link"));
+  EXPECT_FALSE(check_creatable(dir_ / "link", "credentials"));
   EXPECT_FALSE(create_credentials(dir_ / "link", made));
   const auto nowhere = create_credentials(dir_ / "none" / "x", made);
   EXPECT_EQ(nowhere.error().code, ErrorCode::NotFound);
-  EXPECT_TRUE(refusal(nowhere).starts_with("writing credentials: ")) << refusal(nowhere);
+  EXPECT_TRUE(refusal(nowhere).starts_with("writing credentials to ")) << refusal(nowhere);
 }
 
 TEST_F(CredentialsTest, SeveralCasCountAndOtherTextDoesNot) {
@@ -86,6 +86,22 @@ TEST_F(CredentialsTest, ACaInThemMustHaveSignedTheCertificate) {
   EXPECT_EQ(parsed.error().code, ErrorCode::InvalidArgument);
   EXPECT_TRUE(
       parse_credentials(own + namesake.certificate().pem() + authority_.certificate().pem()));
+}
+
+TEST_F(CredentialsTest, ADirectoryThatIsNotThereIsFoundBeforeAndAfter) {
+  const Credentials made = must(parse_credentials(credentials_of(authority_, kNode)));
+  const std::string begin =
+      "writing credentials to '" + (dir_ / "none" / "n1.pem").string() + "': ";
+  const auto missing = check_creatable(dir_ / "none" / "n1.pem", "credentials");
+  EXPECT_EQ(refusal(missing), begin + "there is no directory '" + (dir_ / "none").string() +
+                                  "'; make it, or name another file");
+  EXPECT_EQ(missing.error().code, ErrorCode::NotFound);
+  EXPECT_TRUE(refusal(create_credentials(dir_ / "none" / "n1.pem", made)).starts_with(begin));
+  EXPECT_EQ(check_creatable(file("mine") + "/n1.pem", "credentials").error().code,
+            ErrorCode::NotFound);
+  EXPECT_TRUE(check_creatable("no-such-file.pem", "credentials")) << "in the working directory";
+  if (::geteuid() == 0) return;  // may write everywhere
+  EXPECT_EQ(check_creatable("/n1.pem", "credentials").error().code, ErrorCode::NotAllowed);
 }
 
 TEST_F(CredentialsTest, CountInTheTimeOfTheirCertificate) {

@@ -98,11 +98,11 @@ TEST(Identity, OnlyTheExactFormIsOne) {
 TEST(Identity, NamesHaveTheRuleOfNodes) {
   for (const char* name : {"n", "0", "N1", "a.b", "a-", "a_",
                            "012345678901234567890123456789012345678901234567890123456789012"})
-    EXPECT_TRUE(is_identity_name(name)) << name;
+    EXPECT_TRUE(parse_identity("muster://c/user/" + std::string(name))) << name;
   for (const char* name : {"", ".", "..", "-a", "_a", "a/b", "a b", "a:b", "\xe4",
                            "0123456789012345678901234567890123456789012345678901234567890123"})
-    EXPECT_FALSE(is_identity_name(name)) << name;
-  EXPECT_FALSE(is_identity_name(std::string_view("a\0", 2)));
+    EXPECT_FALSE(parse_identity("muster://c/user/" + std::string(name))) << name;
+  EXPECT_FALSE(parse_identity(std::string("muster://c/user/a\0", 18)));
 }
 
 TEST(Identity, IsShownToPeople) {

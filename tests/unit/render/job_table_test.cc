@@ -115,6 +115,17 @@ TEST(JobTable, HowLongNothingHasSteppedIsShown) {
   EXPECT_THAT(jobs_text({one}, false, {}, 0, kNowWall), ContainsRegex("30/100 +NaN +-"));
 }
 
+TEST(JobTable, OwnersAreShownWhereThereAreSeveral) {
+  v1::Job one = running("one", "01kd0000000gh"), two = running("two", "01kd0000000gk");
+  one.set_owner("alice");
+  two.set_owner("alice");
+  EXPECT_THAT(jobs_text({one, two}, false, {}, 0, kNowWall), Not(HasSubstr("alice")));
+  EXPECT_THAT(jobs_text({one, two}, true, {}, 0, kNowWall), ContainsRegex("OWNER(.|\n)* alice "));
+  two.set_owner("bob\x1b[2J");
+  EXPECT_THAT(jobs_text({one, two}, false, {}, 0, kNowWall), ContainsRegex("OWNER(.|\n)* alice"));
+  EXPECT_THAT(jobs_text({one, two}, false, {}, 0, kNowWall), Not(HasSubstr("\x1b")));
+}
+
 TEST(JobTable, WideShowsWholeIdsLabelsAndDescription) {
   v1::Job one = running("runs", "01kd0000000gh");
   one.mutable_spec()->set_description("a sentence");

@@ -137,8 +137,11 @@ TEST(Address, IsCheckedWithASentence) {
 }
 
 TEST_F(RpcFiles, EndpointFileComesBackAndIsPrivate) {
-  const EndpointFile file{
-      .address = "unix:/x/s", .tcp = {"10.0.0.1:4711"}, .cluster_id = "c0ffee", .pid = 42};
+  const EndpointFile file{.address = "unix:/x/s",
+                          .tcp = {"10.0.0.1:4711"},
+                          .enrol = "10.0.0.1:4712",
+                          .cluster_id = "c0ffee",
+                          .pid = 42};
   ASSERT_TRUE(write_endpoint_file(dir_ / "endpoint.json", file));
   const auto read = read_endpoint_file(dir_ / "endpoint.json");
   ASSERT_TRUE(read) << read.error().message;

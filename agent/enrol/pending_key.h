@@ -1,0 +1,41 @@
+// The key of a certificate that was asked for and is not in the credentials file yet. It is on the
+// disk before the controller sees its public half. So after a crash, the same question is asked
+// again with the same key, and the controller gives the same answer: a token is not used up by a
+// lost answer. Stateless functions; blocking.
+//
+// One file of mode 0600 in the agent's state directory. It goes when the credentials are written.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/enrol/client.h"
+#include "common/pki/credentials.h"
+#include "common/pki/key.h"
+
+namespace muster::agent {
+
+// What is there, or a new key, which is then there durably. Errors: those of a private file; a file
+// that is damaged is replaced.
+Result<pki::Key> pending_key(const std::filesystem::path& path);
+void remove_pending_key(const std::filesystem::path& path);
+
+// A certificate that has come and is not in the file yet: the clock or the disk does not allow it.
+// It is kept until it is, because the controller gives only so many for one key.
+struct Received {
+  pki::Credentials credentials;
+  WallTime controller;  // its clock, when it answered
+};
+
+// The credentials of an answer. InvalidArgument unless the certificate is for `key` and for this
+// node, and each CA in it has one of these digests.
+Result<Received> received(const enrol::Issued& issued, const pki::Key& key, const std::string& node,
+                          const std::vector<std::string>& ca_digests);
+
+// An error when the new certificate is not valid by this machine's clock. The sentence has both
+// clocks.
+Result<void> check_clock(const Received& received, WallTime now);
+
+}  // namespace muster::agent

@@ -1,0 +1,55 @@
+// muster deploy down: stops and removes what `up` put on the hosts.
+#include <fmt/format.h>
+
+#include "client/commands/call/call.h"
+#include "client/commands/deploy/deploy.h"
+#include "client/commands/deploy/terminal_prompts.h"
+#include "deploy/rollout/down.h"
+
+namespace muster::client {
+namespace {
+
+Result<int> take_cluster_down(const Context& context, const DeployOptions& options) {
+  auto file = read_hosts_file(options.file);
+  if (!file) return fail(std::move(file.error()));
+  TerminalPrompts terminal;
+  ssh::PromptOnce prompts(terminal);
+  const rollout::Crew crew = make_crew(options, prompts);
+  const auto outcomes = rollout::take_down({.controller = file->controller,
+                                            .crew = crew,
+                                            .force = options.force,
+                                            .purge = options.purge},
+                                           file->cluster);
+  if (!outcomes) return fail(Error(outcomes.error()));
+  if (outcomes->empty()) {
+    fmt::print("nothing is deployed: there is no manifest on '{}'\n",
+               render::printable(file->controller.login.host));
+    return kOk;
+  }
+  return print_outcomes(context, *outcomes);
+}
+
+}  // namespace
+
+void add_deploy_down(CLI::App& deploy, Context& context, int& exit) {
+  auto options = std::make_shared<DeployOptions>();
+  CLI::App* command = deploy.add_subcommand(
+      "down", "Stop the daemons and remove what 'up' put on the hosts; logs and state stay");
+  add_deploy_options(*command, *options);
+  command->add_flag("--force", options->force,
+                    "cancel the jobs that have not ended, and do not wait for a controller that "
+                    "does not run");
+  command->add_flag("--purge", options->purge,
+                    "remove state directories and logs, too: the journal, all jobs and their logs, "
+                    "the cluster's CA");
+  command->footer(
+      "What is removed is what the manifest on the controller's host names, also of hosts that "
+      "are no longer in the file.\n"
+      "exit codes: 0 nothing is left  1 a host was not reached: run it again  12 jobs have not "
+      "ended, or another one deploys\n"
+      "            13 the controller's host is unreachable  64 hosts.yaml is wrong");
+  on_chosen(*command, context, exit,
+            [options](const Context& chosen) { return take_cluster_down(chosen, *options); });
+}
+
+}  // namespace muster::client

@@ -1,0 +1,53 @@
+// muster deploy status: how the daemons of a hosts.yaml are.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "client/commands/call/call.h"
+#include "client/commands/deploy/deploy.h"
+#include "client/commands/deploy/terminal_prompts.h"
+#include "client/render/style.h"
+#include "client/render/table.h"
+#include "deploy/rollout/status.h"
+
+namespace muster::client {
+namespace {
+
+Result<int> show_status(const Context& context, const DeployOptions& options) {
+  auto file = read_hosts_file(options.file);
+  if (!file) return fail(std::move(file.error()));
+  TerminalPrompts terminal;
+  ssh::PromptOnce prompts(terminal);
+  const auto rows = rollout::read_status(*file, make_crew(options, prompts));
+  render::Table table{
+      .columns = {{"NAME"}, {"HOST"}, {"REACHABLE"}, {"VERSION"}, {"RUNS"}, {"REGISTERED"}, {""}},
+      .rows = {}};
+  const auto word = [&](bool yes) {
+    return context.out.paint(yes ? render::Tint::Good : render::Tint::Bad, yes ? "yes" : "no");
+  };
+  for (const rollout::DaemonStatus& one : rows)
+    table.rows.push_back({one.name, one.host, word(one.reachable),
+                          one.version.empty() ? "-" : one.version, word(one.running),
+                          word(one.registered), one.text});
+  fmt::print("{}", render::to_text(table, context.out, 0));
+  if (!rows.front().reachable) return kUnreachable;
+  return std::ranges::all_of(rows, &rollout::DaemonStatus::good) ? kOk : kJobFailed;
+}
+
+}  // namespace
+
+void add_deploy_status(CLI::App& deploy, Context& context, int& exit) {
+  auto options = std::make_shared<DeployOptions>();
+  CLI::App* command = deploy.add_subcommand(
+      "status",
+      "Show of each host whether it is reachable, what runs there, and whether the "
+      "controller sees it");
+  add_deploy_options(*command, *options);
+  command->footer(
+      "exit codes: 0 all of it runs and is registered  1 something is not  13 the controller's "
+      "host is unreachable  64 hosts.yaml is wrong");
+  on_chosen(*command, context, exit,
+            [options](const Context& chosen) { return show_status(chosen, *options); });
+}
+
+}  // namespace muster::client

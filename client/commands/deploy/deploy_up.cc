@@ -1,0 +1,59 @@
+// muster deploy up: brings the cluster of a hosts.yaml up.
+#include <fmt/format.h>
+
+#include "client/commands/call/call.h"
+#include "client/commands/deploy/deploy.h"
+#include "client/commands/deploy/terminal_prompts.h"
+#include "deploy/rollout/up.h"
+
+namespace muster::client {
+namespace {
+
+Result<int> deploy_cluster(const Context& context, const DeployOptions& options) {
+  const auto timeout = parse_timeout(options.timeout);
+  if (!timeout) return fail(Error(timeout.error()));
+  auto file = read_hosts_file(options.file);
+  if (!file) return fail(std::move(file.error()));
+  auto programs = programs_of_options(options);
+  if (!programs) return fail(std::move(programs.error()));
+  TerminalPrompts terminal;
+  ssh::PromptOnce prompts(terminal);
+  const rollout::Crew crew = make_crew(options, prompts);
+  auto surveyed = rollout::survey(rollout::wanted_of(*file), file->controller, &*programs,
+                                  programs->version(), crew);
+  const auto outcomes =
+      rollout::run_up({.file = *file,
+                       .programs = *programs,
+                       .crew = crew,
+                       .register_time = std::chrono::duration_cast<std::chrono::seconds>(*timeout)},
+                      std::move(surveyed));
+  if (!outcomes) return fail(Error(outcomes.error()));
+  return print_outcomes(context, *outcomes);
+}
+
+}  // namespace
+
+void add_deploy_up(CLI::App& deploy, Context& context, int& exit) {
+  auto options = std::make_shared<DeployOptions>();
+  CLI::App* command = deploy.add_subcommand(
+      "up", "Install, configure and start controller and agents; does only what is left");
+  add_deploy_options(*command, *options);
+  add_bundle_option(*command, *options);
+  command
+      ->add_option("--timeout", options->timeout,
+                   "how long a node may take to register, once its agent was started")
+      ->type_name("TIME")
+      ->capture_default_str();
+  command->footer(
+      "Every host is checked before anything is changed. A host with a problem is left out, and "
+      "the others come up; correct it and run the same command again.\n"
+      "Jobs that run are not disturbed: ranks outlive their agent and the controller.\n"
+      "exit codes: 0 the cluster is up  1 some hosts are not  11 a key or a login was refused  12 "
+      "another one deploys\n"
+      "            13 the controller's host is unreachable  64 hosts.yaml is wrong  70 the "
+      "controller does not start");
+  on_chosen(*command, context, exit,
+            [options](const Context& chosen) { return deploy_cluster(chosen, *options); });
+}
+
+}  // namespace muster::client

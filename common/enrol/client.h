@@ -1,0 +1,43 @@
+// The client's half of the enrolment port: one connection, one question, one answer. Stateless
+// functions that block, at most Ask::most and the look-up of a host's name. Call them on a thread
+// of their own, never on a loop; the process ignores SIGPIPE.
+//
+// Errors:
+//   NotAllowed        the controller refused for good, or it is not the cluster's: asking again
+//                     changes nothing
+//   InvalidArgument   the address is none, or the answer cannot be right
+//   others            asking again later may help: Unreachable, TimedOut, ResourceExhausted (the
+//                     controller refused for now), Internal
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/time.h"
+#include "common/enrol/token.h"
+#include "common/pki/credentials.h"
+#include "common/pki/key.h"
+
+namespace muster::enrol {
+
+struct Ask {
+  std::string address;                      // HOST:PORT
+  Duration most = std::chrono::seconds(5);  // for connecting, asking and the answer together
+  int cancel = -1;  // a descriptor: when it can be read, the call ends with TimedOut
+};
+
+struct Issued {
+  std::string certificate_pem;
+  std::string ca_pem;
+  WallTime time;  // by the controller's clock
+};
+
+// The certificate is for `key`, which is a pair. The controller is the one of the token's CA.
+Result<Issued> join(const Ask& ask, const Token& token, const std::string& node,
+                    const pki::Key& key);
+// Proves `own`, whose time may have ended, and `key`. The controller is of a CA of `own`.
+Result<Issued> renew(const Ask& ask, const pki::Credentials& own, const pki::Key& key);
+
+}  // namespace muster::enrol

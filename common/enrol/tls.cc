@@ -1,0 +1,124 @@
+#include "common/enrol/tls.h"
+
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "common/pki/certificate.h"
+#include "common/pki/key.h"
+#include "common/pki/openssl.h"
+#include "common/pki/pem.h"
+
+namespace muster::enrol {
+namespace {
+
+constexpr long kChainBytesMost = 16 << 10;  // of the controller's certificates
+
+struct StoreFree {
+  void operator()(X509_STORE* store) const { ::X509_STORE_free(store); }
+  void operator()(X509_STORE_CTX* context) const { ::X509_STORE_CTX_free(context); }
+};
+
+TlsContext context_of(const SSL_METHOD* method) {
+  TlsContext made(::SSL_CTX_new(method));
+  SSL_CTX* context = made.get();
+  if (context == nullptr || ::SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
+      ::SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) != 1)
+    return nullptr;
+  ::SSL_CTX_set_options(context,
+                        SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+  ::SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  ::SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+  ::SSL_CTX_set_max_cert_list(context, kChainBytesMost);
+  return made;
+}
+
+std::optional<pki::Certificate> certificate_of(X509* x509) {
+  const pki::BioOwner bio = pki::empty_bio();
+  if (!bio || ::PEM_write_bio_X509(bio.get(), x509) != 1) return std::nullopt;
+  auto certificate = pki::Certificate::from_pem(pki::text_in(bio.get()));
+  if (!certificate) return std::nullopt;
+  return std::move(*certificate);
+}
+
+// Signatures, uses and extensions of both certificates, but not their times.
+bool is_of(const pki::Certificate& own, const pki::Certificate& ca) {
+  const std::unique_ptr<X509_STORE, StoreFree> store(::X509_STORE_new());
+  const std::unique_ptr<X509_STORE_CTX, StoreFree> check(::X509_STORE_CTX_new());
+  if (!store || !check || ::X509_STORE_add_cert(store.get(), ca.get()) != 1 ||
+      ::X509_STORE_CTX_init(check.get(), store.get(), own.get(), nullptr) != 1 ||
+      ::X509_STORE_CTX_set_purpose(check.get(), X509_PURPOSE_SSL_SERVER) != 1)
+    return false;
+  ::X509_STORE_CTX_set_flags(check.get(), X509_V_FLAG_NO_CHECK_TIME);
+  return ::X509_verify_cert(check.get()) == 1;
+}
+
+// The empty text: it is the controller.
+std::string why_not(X509* shown, STACK_OF(X509) * chain, const TrustedCas& trusted) {
+  constexpr const char* kOther =
+      "it shows no certificate of the CA that is wanted: it is another cluster's controller, or "
+      "something between this machine and the controller answers for it";
+  const auto own = shown == nullptr ? std::nullopt : certificate_of(shown);
+  if (!own) return "its certificate cannot be read";
+  for (int i = 0; i < sk_X509_num(chain); ++i) {
+    const auto ca = certificate_of(sk_X509_value(chain, i));
+    if (!ca || std::ranges::find(trusted.digests, ca->digest()) == trusted.digests.end()) continue;
+    if (!is_of(*own, *ca)) return "its certificate is not a sound one of the cluster's CA";
+    const auto identity = own->identity();
+    if (!identity || identity->role != pki::Role::Controller)
+      return "its certificate is not that of a controller";
+    return {};
+  }
+  return kOther;
+}
+
+int check_controller(X509_STORE_CTX* check, void* argument) {
+  const pki::OpenSslErrors errors;
+  auto& trusted = *static_cast<TrustedCas*>(argument);
+  trusted.refused =
+      why_not(::X509_STORE_CTX_get0_cert(check), ::X509_STORE_CTX_get0_untrusted(check), trusted);
+  if (trusted.refused.empty()) return 1;
+  ::X509_STORE_CTX_set_error(check, X509_V_ERR_CERT_UNTRUSTED);
+  return 0;
+}
+
+}  // namespace
+
+void TlsFree::operator()(SSL_CTX* context) const { ::SSL_CTX_free(context); }
+void TlsFree::operator()(SSL* connection) const { ::SSL_free(connection); }
+
+Result<TlsContext> server_context(const pki::Credentials& own) {
+  constexpr std::string_view kDoing = "preparing TLS for the enrolment port";
+  const pki::OpenSslErrors errors;
+  const auto key = pki::Key::from_pem(own.key_pem);
+  if (!key) return fail(Error(key.error()).in(kDoing));
+  const auto certificate = pki::Certificate::from_pem(own.certificate_pem);
+  if (!certificate) return fail(Error(certificate.error()).in(kDoing));
+  const auto blocks = pki::pem_blocks(own.ca_pem);
+  if (!blocks) return fail(Error(blocks.error()).in(kDoing));
+  TlsContext context = context_of(::TLS_server_method());
+  bool done = context && ::SSL_CTX_use_certificate(context.get(), certificate->get()) == 1 &&
+              ::SSL_CTX_use_PrivateKey(context.get(), key->get()) == 1 &&
+              ::SSL_CTX_set_num_tickets(context.get(), 0) == 1;
+  for (const pki::PemBlock& block : *blocks) {
+    const auto ca = pki::Certificate::from_pem(block.text);
+    if (!ca) return fail(Error(ca.error()).in(kDoing));
+    done = done && ::SSL_CTX_add1_chain_cert(context.get(), ca->get()) == 1;
+  }
+  if (!done) return pki::openssl_failed(ErrorCode::Internal, kDoing);
+  return context;
+}
+
+Result<TlsContext> client_context(TrustedCas& trusted) {
+  const pki::OpenSslErrors errors;
+  TlsContext context = context_of(::TLS_client_method());
+  if (!context) return pki::openssl_failed(ErrorCode::Internal, "preparing TLS to enrol");
+  ::SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  ::SSL_CTX_set_cert_verify_callback(context.get(), check_controller, &trusted);
+  return context;
+}
+
+}  // namespace muster::enrol

@@ -1,0 +1,81 @@
+#include "controller/access/revocations.h"
+
+#include <vector>
+
+#include "common/pki/authority.h"
+#include "common/rpc/call_end.h"
+#include "controller/access/subject.h"
+
+namespace muster::controller {
+namespace {
+
+Error for_caller(const Error& error) { return Error(error).in("calling the controller"); }
+
+}  // namespace
+
+void Revocations::publish(core::Revoked revoked) {
+  std::vector<std::pair<End, Error>> ends;
+  {
+    const MutexLock lock(book_->mutex);
+    book_->revoked = std::make_shared<const core::Revoked>(std::move(revoked));
+    for (const auto& [number, one] : book_->open) {
+      if (auto error = book_->revoked->refuse(one.subject, one.key, one.issued))
+        ends.emplace_back(one.end, for_caller(*error));
+    }
+  }
+  for (const auto& [end, error] : ends) end(rpc::to_refusal(error));
+}
+
+Result<void> Revocations::check(const pki::Identity& identity,
+                                const pki::Certificate& certificate) const {
+  const auto subject = subject_of(identity);
+  if (!subject) return {};
+  std::shared_ptr<const core::Revoked> revoked;
+  {
+    const MutexLock lock(book_->mutex);
+    revoked = book_->revoked;
+  }
+  if (auto error = revoked->refuse(*subject, certificate.public_digest(),
+                                   certificate.not_before() + pki::kClockDifference))
+    return fail(std::move(*error));
+  return {};
+}
+
+Revocations::Stay Revocations::enter(grpc::ServerContextBase& context) {
+  const rpc::Caller caller = rpc::caller_of(context);
+  return caller.identity ? enter(caller, rpc::ender_of(context)) : Stay();
+}
+
+Revocations::Stay Revocations::enter(const rpc::Caller& caller, End end) {
+  const auto subject = caller.identity ? subject_of(*caller.identity) : std::nullopt;
+  if (!subject) return {};
+  const WallTime issued = caller.not_before + pki::kClockDifference;
+  std::optional<Error> error;
+  std::uint64_t number = 0;
+  {
+    const MutexLock lock(book_->mutex);
+    number = ++book_->last;
+    book_->open.emplace(number,
+                        Open{.subject = *subject, .key = caller.key, .issued = issued, .end = end});
+    error = book_->revoked->refuse(*subject, caller.key, issued);
+  }
+  Stay stay(book_, number);
+  if (error) end(rpc::to_refusal(for_caller(*error)));
+  return stay;
+}
+
+void Revocations::Stay::leave() {
+  if (book_ == nullptr) return;
+  Open gone;  // destroyed after the lock is released
+  {
+    const MutexLock lock(book_->mutex);
+    const auto found = book_->open.find(number_);
+    if (found != book_->open.end()) {
+      gone = std::move(found->second);
+      book_->open.erase(found);
+    }
+  }
+  book_.reset();
+}
+
+}  // namespace muster::controller

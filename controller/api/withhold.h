@@ -1,0 +1,26 @@
+// Leaves out of answers what a caller may not see of other users' jobs. Pure.
+//
+// Of such a job there are left: id, name, stage, owner, phase, times, numbers of attempts and
+// restarts, nodes, steps, and the class of its verdict. No specs, environments, paths, checkpoints,
+// losses or sentences: a program's own words may be in them.
+#pragma once
+
+#include <string>
+
+#include "controller/access/access.h"
+#include "controller/core/model/ledger.h"
+#include "controller/shell/history.h"
+#include "muster/v1/job.pb.h"
+
+namespace muster::controller {
+
+// As recorded. Nullptr: neither the ledger's jobs nor its tombstones have the job.
+const std::string* owner_of(const core::Ledger& ledger, const JobId& job);
+
+// Names the owner of a job that to_v1() made, and leaves out what this caller may not see.
+void show_to(const JobAccess& access, v1::Job& job);
+
+// The same event with another text in place of its sentence: "of WHAT".
+EventPtr withheld(const v1::Event& event, const std::string& what);
+
+}  // namespace muster::controller

@@ -1,0 +1,31 @@
+// Decides about certificates that the owner of the cluster issues and revokes. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "controller/core/model/access_input.h"
+#include "controller/core/model/decision.h"
+#include "controller/core/model/ledger.h"
+
+namespace muster::core {
+
+Decision decide_issue(const Ledger& ledger, const IssueCertificate& input);
+// By a name, also one that the ledger has no certificate of: releases before kept none of what they
+// issued. NotFound for a serial that the ledger does not know.
+Decision decide_revoke(const Ledger& ledger, const RevokeCertificate& input, WallTime now);
+
+// Why no certificate of this key may be issued to the subject: the key was revoked, or there are
+// too many certificates.
+std::optional<Error> refuse_key(const Ledger& ledger, const Subject& subject,
+                                const NewCertificate& made, const std::string& doing);
+
+[[nodiscard]] CertificateIssued issued(const Subject& subject, const NewCertificate& made,
+                                       std::string token, std::string actor);
+
+// "node 'n1'", "user 'ann'"
+[[nodiscard]] std::string text_of(const Subject& subject);
+// "its key was revoked at 2026-01-02T03:04:05Z: the machine is lost"
+[[nodiscard]] std::string revoked_text(const CertificateRecord& record);
+
+}  // namespace muster::core

@@ -1,0 +1,150 @@
+#include "controller/core/access/join.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/names.h"
+#include "controller/core/access/bounds.h"
+#include "controller/core/access/certificates.h"
+#include "controller/core/access/fold.h"
+
+namespace muster::core {
+namespace {
+
+const std::map<std::string, CertificateRecord>& keys_of(const Ledger& ledger,
+                                                        const Subject& subject) {
+  static const std::map<std::string, CertificateRecord> none;
+  const auto found = ledger.access.certificates.find(subject);
+  return found == ledger.access.certificates.end() ? none : found->second;
+}
+
+bool counts(const CertificateRecord& record, WallTime now) {
+  return !record.revoked_at && record.last_end >= now;
+}
+
+// What bounds the certificates that nodes ask for by themselves.
+std::optional<Error> refuse_more(const Ledger& ledger, const Subject& subject,
+                                 const std::string& key, WallTime now, const std::string& doing) {
+  const auto& keys = keys_of(ledger, subject);
+  const auto known = keys.find(key);
+  if (known != keys.end()) {
+    const CertificateRecord& record = known->second;
+    if (record.issued_day >= kCertificatesOfKeyDay &&
+        now < record.issued_at + std::chrono::hours(24))
+      return Error{ErrorCode::ResourceExhausted,
+                   fmt::format("{}: its key got {} certificates within a day, as many as are "
+                               "issued; see why the agent does not keep them",
+                               doing, record.issued_day)};
+    return std::nullopt;
+  }
+  const auto live = static_cast<std::size_t>(
+      std::ranges::count_if(keys, [&](const auto& entry) { return counts(entry.second, now); }));
+  if (live < kKeysOfNode) return std::nullopt;
+  return Error{ErrorCode::ResourceExhausted,
+               fmt::format("{}: {} keys of the node count, as many as may; `muster cert revoke {}` "
+                           "ends them, and `muster node replace {}` lets the node join again",
+                           doing, live, subject.name, subject.name)};
+}
+
+Decision one_more(const Ledger& ledger, const Subject& subject, const NewCertificate& made,
+                  std::string token, std::string actor, WallTime now, const std::string& doing) {
+  if (auto error = refuse_key(ledger, subject, made, doing)) return {.refusal = std::move(error)};
+  if (auto error = refuse_more(ledger, subject, made.key, now, doing))
+    return {.refusal = std::move(error)};
+  return accept(issued(subject, made, std::move(token), std::move(actor)));
+}
+
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view name) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == name;
+  const std::string_view front = pattern.substr(0, star), back = pattern.substr(star + 1);
+  return name.size() >= front.size() + back.size() && name.starts_with(front) &&
+         name.ends_with(back);
+}
+
+bool same_digest(std::string_view one, std::string_view other) {
+  if (one.size() != other.size()) return false;
+  unsigned different = 0;
+  for (std::size_t i = 0; i < one.size(); ++i)
+    different |= static_cast<unsigned char>(one[i]) ^ static_cast<unsigned char>(other[i]);
+  return different == 0;
+}
+
+Decision decide_join(const Ledger& ledger, const JoinNode& input, WallTime now) {
+  if (!is_node_name(input.node))
+    return refuse(ErrorCode::InvalidArgument,
+                  "letting a node join: its name is no name; letters, digits, '.', '_', "
+                  "'-', at most 63, the first a letter or digit (--name)");
+  const std::string doing = fmt::format("letting node '{}' join", input.node);
+  const auto found = ledger.access.tokens.find(input.token);
+  if (found == ledger.access.tokens.end() ||
+      !same_digest(found->second.secret_sha256, input.secret_sha256))
+    return refuse(ErrorCode::NotAllowed,
+                  doing +
+                      ": the controller does not know this token; `muster token create` on "
+                      "the controller's machine makes one");
+  const TokenRecord& token = found->second;
+  if (token.revoked_at)
+    return refuse(ErrorCode::NotAllowed, fmt::format("{}: token '{}' was revoked at {}", doing,
+                                                     input.token, utc_text(*token.revoked_at)));
+  if (now > token.ends_at)
+    return refuse(ErrorCode::NotAllowed,
+                  fmt::format("{}: token '{}' ended at {}, by the controller's clock; make "
+                              "another one",
+                              doing, input.token, utc_text(token.ends_at)));
+  if (!matches(token.nodes, input.node))
+    return refuse(ErrorCode::NotAllowed, fmt::format("{}: token '{}' is for '{}' (--name)", doing,
+                                                     input.token, token.nodes));
+  const Subject subject{.role = SubjectRole::Node, .name = input.node};
+  const std::string actor = fmt::format("token {}", input.token);
+  if (token.joined.contains({input.node, input.certificate.key}))
+    return one_more(ledger, subject, input.certificate, input.token, actor, now, doing);
+  if (token.joined.size() >= token.uses)
+    return refuse(ErrorCode::NotAllowed,
+                  fmt::format("{}: token '{}' is used up ({} of {}); make another one", doing,
+                              input.token, token.joined.size(), token.uses));
+  const auto& keys = keys_of(ledger, subject);
+  const bool known = !keys.empty() || ledger.access.revoked.contains(subject) ||
+                     ledger.nodes.contains(NodeName(input.node));
+  const bool replaces = known && !keys.contains(input.certificate.key);
+  if (replaces && !token.may_replace)
+    return refuse(ErrorCode::NotAllowed,
+                  fmt::format("{}: the name is known with another key; if this machine takes its "
+                              "place, `muster node replace {}` on the controller's machine makes "
+                              "a token for that",
+                              doing, input.node));
+  if (!replaces)
+    return one_more(ledger, subject, input.certificate, input.token, actor, now, doing);
+  if (auto error = refuse_key(ledger, subject, input.certificate, doing))
+    return {.refusal = std::move(error)};
+  return accept(CertificateRevoked{.subject = subject,
+                                   .key = {},
+                                   .serial = {},
+                                   .before = now,
+                                   .why = "another machine has taken its place",
+                                   .actor = actor},
+                issued(subject, input.certificate, input.token, actor));
+}
+
+Decision decide_renew(const Ledger& ledger, const RenewNode& input, WallTime now) {
+  const std::string doing = fmt::format("giving node '{}' another certificate", input.node);
+  const Subject subject{.role = SubjectRole::Node, .name = input.node};
+  const auto& keys = keys_of(ledger, subject);
+  const auto registered = keys.find(input.registered);
+  if (registered == keys.end() || registered->second.last_end < now - kAccessKept)
+    return refuse(ErrorCode::NotAllowed,
+                  fmt::format("{}: the controller knows no such key of it; `muster node replace "
+                              "{}` on the controller's machine makes a token by which it joins "
+                              "again",
+                              doing, input.node));
+  if (registered->second.revoked_at)
+    return refuse(ErrorCode::NotAllowed,
+                  fmt::format("{}: {}", doing, revoked_text(registered->second)));
+  return one_more(ledger, subject, input.certificate, {}, fmt::format("node '{}'", input.node), now,
+                  doing);
+}
+
+}  // namespace muster::core

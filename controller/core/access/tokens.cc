@@ -1,0 +1,69 @@
+#include "controller/core/access/tokens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "common/base/duration.h"
+#include "common/base/names.h"
+#include "controller/core/access/bounds.h"
+
+namespace muster::core {
+namespace {
+
+// A name, or one with a '*' in place of some of its characters.
+bool is_pattern(const std::string& text) {
+  std::string name = text;
+  if (const std::size_t star = name.find('*'); star != std::string::npos) name[star] = 'x';
+  return is_node_name(name);
+}
+
+std::optional<Error> refuse_token(const TokenCreated& token, WallTime now) {
+  const auto refused = [](std::string why) {
+    return Error{ErrorCode::InvalidArgument, "making a join token: " + std::move(why)};
+  };
+  if (!is_pattern(token.nodes))
+    return refused(
+        "it is for a node's name, or for a pattern with one '*': letters, digits, '.', '_', '-', "
+        "at "
+        "most 63, the first a letter or digit");
+  if (token.uses == 0 || token.uses > kTokenUsesMost)
+    return refused(fmt::format("--uses must be 1 to {}", kTokenUsesMost));
+  if (token.ends_at < now + kTokenLifetimeLeast || token.ends_at > now + kTokenLifetimeMost)
+    return refused("--lifetime must be 1h to 30d");
+  if (token.may_replace && (token.uses != 1 || token.nodes.contains('*')))
+    return refused("one that replaces a node is for one name, and for one use");
+  return std::nullopt;
+}
+
+}  // namespace
+
+Decision decide_create(const Ledger& ledger, const CreateToken& input, WallTime now) {
+  const auto& tokens = ledger.access.tokens;
+  if (auto error = refuse_token(input.token, now)) return {.refusal = std::move(error)};
+  if (tokens.contains(input.token.token))
+    return refuse(ErrorCode::Conflict, "making a join token: its random id is taken; try again");
+  const auto live = static_cast<std::size_t>(std::ranges::count_if(
+      tokens, [&](const auto& entry) { return entry.second.over_at() > now; }));
+  if (live >= kTokensLive)
+    return refuse(ErrorCode::ResourceExhausted,
+                  fmt::format("making a join token: {} tokens count, as many as the limit allows; "
+                              "revoke some, or wait for their end",
+                              live));
+  return accept(input.token);
+}
+
+Decision decide_revoke(const Ledger& ledger, const RevokeToken& input) {
+  const auto found = ledger.access.tokens.find(input.token);
+  if (found == ledger.access.tokens.end())
+    return refuse(
+        ErrorCode::NotFound,
+        fmt::format("revoking token '{}': there is no such token; `muster token ls` lists "
+                    "them",
+                    input.token));
+  if (found->second.revoked_at) return nothing();
+  return accept(TokenRevoked{.token = input.token, .actor = input.actor});
+}
+
+}  // namespace muster::core

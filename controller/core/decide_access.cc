@@ -1,0 +1,27 @@
+#include "controller/core/access/certificates.h"
+#include "controller/core/access/join.h"
+#include "controller/core/access/tokens.h"
+#include "controller/core/decide.h"
+
+namespace muster::core {
+
+Decision decide_one(const Deciding& in, const CreateToken& input) {
+  return decide_create(in.ledger, input, in.now.wall);
+}
+Decision decide_one(const Deciding& in, const RevokeToken& input) {
+  return decide_revoke(in.ledger, input);
+}
+Decision decide_one(const Deciding& in, const JoinNode& input) {
+  return decide_join(in.ledger, input, in.now.wall);
+}
+Decision decide_one(const Deciding& in, const RenewNode& input) {
+  return decide_renew(in.ledger, input, in.now.wall);
+}
+Decision decide_one(const Deciding& in, const IssueCertificate& input) {
+  return decide_issue(in.ledger, input);
+}
+Decision decide_one(const Deciding& in, const RevokeCertificate& input) {
+  return decide_revoke(in.ledger, input, in.now.wall);
+}
+
+}  // namespace muster::core

@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+
+#include "controller/core/decide.h"
+#include "controller/core/nodes/removal.h"
+
+namespace muster::core {
+namespace {
+
+constexpr std::size_t kOperatorLabelsMax = 256;  // of a node, as in a Hello
+
+Decision no_such_node(std::string_view doing, const NodeName& node) {
+  return refuse(ErrorCode::NotFound,
+                fmt::format("{} node '{}': there is no such node", doing, node.str()));
+}
+
+}  // namespace
+
+Decision decide_one(const Deciding& in, const DrainNode& input) {
+  const auto found = in.ledger.nodes.find(input.node);
+  if (found == in.ledger.nodes.end()) return no_such_node("draining", input.node);
+  const std::optional<NodeDrained>& before = found->second.drain;
+  const bool same_why = before && (input.why.empty() || input.why == before->why);
+  if (same_why && !input.deadline) return nothing();
+  NodeDrained drained = before.value_or(NodeDrained{.node = input.node, .since = in.now.wall});
+  drained.actor = input.actor;
+  if (!input.why.empty()) drained.why = input.why;
+  if (input.deadline) drained.deadline = in.now.wall + *input.deadline;
+  return accept(std::move(drained));
+}
+
+Decision decide_one(const Deciding& in, const UndrainNode& input) {
+  const auto found = in.ledger.nodes.find(input.node);
+  if (found == in.ledger.nodes.end()) return no_such_node("undraining", input.node);
+  if (!found->second.drain) return nothing();
+  return accept(NodeUndrained{.node = input.node, .actor = input.actor});
+}
+
+Decision decide_one(const Deciding& in, const LabelNode& input) {
+  const auto found = in.ledger.nodes.find(input.node);
+  if (found == in.ledger.nodes.end()) return no_such_node("labelling", input.node);
+  const NodeRecord& node = found->second;
+  NodeLabelled labelled{.node = input.node, .actor = input.actor, .labels = node.labels};
+  for (const std::string& key : input.remove) {
+    if (labelled.labels.erase(key) > 0 || input.set.contains(key)) continue;
+    const bool agents = node.inventory.labels().contains(key);
+    return refuse(
+        ErrorCode::NotFound,
+        fmt::format("labelling node '{}': no operator has set label '{}'{}", input.node.str(), key,
+                    agents ? "; it is of the node's agent (--label), which has to be "
+                             "restarted without it"
+                           : ""));
+  }
+  for (const auto& [key, value] : input.set) labelled.labels[key] = value;
+  if (labelled.labels.size() > kOperatorLabelsMax)
+    return refuse(ErrorCode::InvalidArgument,
+                  fmt::format("labelling node '{}': it would have {} labels of operators, at most "
+                              "{} are taken",
+                              input.node.str(), labelled.labels.size(), kOperatorLabelsMax));
+  if (labelled.labels == node.labels) return nothing();
+  return accept(std::move(labelled));
+}
+
+Decision decide_one(const Deciding& in, const RemoveNode& input) {
+  const auto found = in.ledger.nodes.find(input.node);
+  if (found == in.ledger.nodes.end()) return no_such_node("removing", input.node);
+  if (std::string why = keeps_node(in.ledger, in.presence, found->second); !why.empty())
+    return refuse(ErrorCode::Conflict,
+                  fmt::format("removing node '{}': {}", input.node.str(), why));
+  Decision decision;
+  decision.events = close_parts(in.ledger, input.node, in.now.wall);
+  decision.events.emplace_back(NodeRemoved{.node = input.node, .actor = input.actor});
+  return decision;
+}
+
+}  // namespace muster::core

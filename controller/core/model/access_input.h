@@ -1,0 +1,48 @@
+// The inputs about join tokens and certificates (input.h). Plain values. Whoever makes one has
+// hashed the secret, and has signed the certificate already: it leaves only if decide() accepts it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "controller/core/model/access_event.h"
+
+namespace muster::core {
+
+// What is known of a certificate before it may leave.
+struct NewCertificate {
+  std::string serial;
+  std::string key;
+  WallTime not_before{}, not_after{};
+};
+struct CreateToken {
+  TokenCreated token;
+};
+struct RevokeToken {
+  std::string token;
+  std::string actor;
+};
+struct JoinNode {
+  std::string token;
+  std::string secret_sha256;
+  std::string node;
+  NewCertificate certificate;
+};
+struct RenewNode {
+  std::string node;
+  std::string registered;  // the key that the node has proven to have
+  NewCertificate certificate;
+};
+struct IssueCertificate {
+  Subject subject;
+  NewCertificate certificate;
+  std::string actor;
+};
+struct RevokeCertificate {
+  std::optional<Subject> subject;  // all of its certificates
+  std::string serial;              // without `subject`: the key of this certificate
+  std::string why;
+  std::string actor;
+};
+
+}  // namespace muster::core

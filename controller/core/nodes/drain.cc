@@ -1,0 +1,41 @@
+#include "controller/core/nodes/drain.h"
+
+#include <fmt/format.h>
+
+namespace muster::core {
+
+std::string drain_text(const NodeDrained& drain) {
+  return fmt::format("drains ({}{}{})", drain.actor, drain.why.empty() ? "" : ": ", drain.why);
+}
+
+bool runs_nothing(const Ledger& ledger, const NodeName& node) {
+  const auto parts = ledger.indexes.node_parts.find(node);
+  return !ledger.indexes.device_holders.contains(node) &&
+         (parts == ledger.indexes.node_parts.end() || parts->second.unswept.empty());
+}
+
+DrainCheck check_drains(const Ledger& ledger, const AttemptRecord& attempt, Now now) {
+  DrainCheck check;
+  for (const NodePart& part : attempt.parts) {
+    // An idle part counts, too: a process on another node may use its devices.
+    if (part.swept) continue;
+    const auto node = ledger.nodes.find(part.placed.node);
+    if (node == ledger.nodes.end() || !node->second.drain || !node->second.drain->deadline)
+      continue;
+    const Duration left = *node->second.drain->deadline - now.wall;
+    if (left <= Duration::zero()) {
+      check.over = &node->second;
+      return check;
+    }
+    const BootTime at = now.boot + left;
+    check.check_at = std::min(check.check_at.value_or(at), at);
+  }
+  return check;
+}
+
+std::string drain_over_text(const NodeRecord& node) {
+  return fmt::format("node '{}' {}, and its deadline is over", node.name.str(),
+                     drain_text(*node.drain));
+}
+
+}  // namespace muster::core

@@ -1,0 +1,65 @@
+#include "controller/enrol/enrolments.h"
+
+#include <memory>
+#include <utility>
+
+#include "common/base/names.h"
+#include "common/digest/sha256.h"
+#include "common/pki/key.h"
+#include "controller/access/subject.h"
+
+namespace muster::controller {
+namespace {
+
+constexpr Duration kNodeLifetime = std::chrono::hours(24 * 30);
+
+}  // namespace
+
+// Signs first. `input_of` makes the input that decides about the certificate.
+template <class InputOf>
+void Enrolments::ask(const std::string& node, const std::string& public_key, Done done,
+                     InputOf input_of) {
+  const std::string doing = "enrolling a node";
+  if (!authority_) return done(fail(Error(authority_.error()).in(doing)));
+  const auto key = pki::Key::from_public_der(public_key);
+  if (!key) return done(fail(Error(key.error()).in(doing)));
+  if (!is_node_name(node))
+    return done(fail(ErrorCode::InvalidArgument,
+                     doing + ": its name is no name; letters, digits, '.', '_', '-', at most 63, "
+                             "the first a letter or digit (--name)"));
+  const Now now = clock_.now();
+  const auto certificate = authority_->issue(
+      *key, {.cluster = authority_->cluster(), .role = pki::Role::Node, .name = node}, now.wall,
+      kNodeLifetime);
+  if (!certificate) return done(fail(Error(certificate.error()).in(doing)));
+  auto answer = std::make_unique<EnrolmentAnswer>(
+      EnrolmentAnswer{.certificate = certificate->pem(), .ca = authority_->certificate().pem()});
+  auto shared_done = std::make_shared<Done>(std::move(done));
+  const bool taken =
+      shell_.submit(input_of(record_of(*certificate)), now,
+                    [shared_done, answer = std::move(answer)](const Outcome& outcome, const View&) {
+                      if (outcome.refusal) return (*shared_done)(fail(*outcome.refusal));
+                      (*shared_done)(std::move(*answer));
+                    });
+  if (!taken)
+    (*shared_done)(fail(ErrorCode::ResourceExhausted,
+                        doing + ": too many requests wait for the controller; try again"));
+}
+
+void Enrolments::join(JoinAsk ask_for, Done done) {
+  ask(ask_for.node, ask_for.public_key, std::move(done), [&](core::NewCertificate made) {
+    return core::JoinNode{.token = ask_for.token,
+                          .secret_sha256 = sha256_hex(ask_for.secret),
+                          .node = ask_for.node,
+                          .certificate = std::move(made)};
+  });
+}
+
+void Enrolments::renew(RenewAsk ask_for, Done done) {
+  ask(ask_for.node, ask_for.public_key, std::move(done), [&](core::NewCertificate made) {
+    return core::RenewNode{
+        .node = ask_for.node, .registered = ask_for.registered, .certificate = std::move(made)};
+  });
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,35 @@
+#include "controller/enrol/trouble.h"
+
+#include "common/base/controls.h"
+#include "common/log/log.h"
+
+namespace muster::controller {
+namespace {
+
+std::string_view text_of(EnrolCause cause) {
+  switch (cause) {
+    case EnrolCause::Accept: return "the system gives the enrolment port no connection";
+    case EnrolCause::Full: return "the enrolment port has as many connections as it serves";
+    case EnrolCause::AddressFull: return "one address has its share of the enrolment port";
+    case EnrolCause::Handshake: return "a TLS handshake at the enrolment port failed";
+    case EnrolCause::Late: return "a connection to the enrolment port was not done in time";
+    case EnrolCause::Broken: return "a connection to the enrolment port ended before its request";
+    case EnrolCause::Request: return "a request at the enrolment port cannot be read";
+    case EnrolCause::Proof: return "a request at the enrolment port is not signed by its keys";
+    case EnrolCause::Refused: return "a request at the enrolment port was refused";
+  }
+  return "the enrolment port has trouble";
+}
+
+}  // namespace
+
+void EnrolTrouble::note(EnrolCause cause, std::string_view last) {
+  Count& count = counts_[static_cast<std::size_t>(cause)];
+  ++count.since;
+  const BootTime now = clock_.now().boot;
+  if (count.written && now - count.at < kQuiet) return;
+  log::warn(text_of(cause), {{"last", without_controls(last)}, {"times", count.since}});
+  count = {.since = 0, .written = true, .at = now};
+}
+
+}  // namespace muster::controller

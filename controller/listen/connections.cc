@@ -1,0 +1,121 @@
+#include "controller/listen/connections.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace muster::controller {
+namespace {
+
+// 0: it is not open, or no socket.
+ino_t inode_of(int fd) {
+  struct stat found{};
+  return ::fstat(fd, &found) == 0 && S_ISSOCK(found.st_mode) ? found.st_ino : 0;
+}
+
+}  // namespace
+
+ConnectionBounds bounds_for(std::size_t descriptors) {
+  constexpr std::size_t kReservedMost = 512;      // 256 logs, the rest for files and local clients
+  constexpr std::size_t kUnfinishedMost = 1'024;  // some 100 KiB of memory each
+  constexpr std::size_t kUnfinishedOfSenderLeast = 4;
+  ConnectionBounds bounds;
+  bounds.all = std::max<std::size_t>(4, descriptors - std::min(descriptors / 4 * 3, kReservedMost));
+  bounds.unfinished = std::clamp<std::size_t>(bounds.all / 2, 1, kUnfinishedMost);
+  bounds.unfinished_of_sender =
+      std::min(bounds.unfinished, std::max(bounds.unfinished / 4, kUnfinishedOfSenderLeast));
+  return bounds;
+}
+
+std::optional<Connections::Full> Connections::add(int fd, const Peer& peer, BootTime now) {
+  const MutexLock lock(mutex_);
+  forget(fd);  // what had this number is closed
+  if (full(peer) && (!checked_ || now - *checked_ >= kCheckApart)) check(now);
+  if (const auto forbids = full(peer)) return forbids;
+  open_.emplace(fd, Connection{.inode = inode_of(fd), .peer = peer, .since = now});
+  unfinished_.insert(fd);
+  ++of_sender_[peer.sender()];
+  return std::nullopt;
+}
+
+void Connections::has_called(const Peer& peer) {
+  const MutexLock lock(mutex_);
+  for (const int fd : unfinished_) {
+    Connection& one = open_.at(fd);
+    if (one.peer != peer) continue;
+    finish(fd, one);
+    return;
+  }
+}
+
+std::optional<Connections::Full> Connections::full(const Peer& peer) const {
+  if (open_.size() >= bounds_.all) return Full::All;
+  if (unfinished_.size() >= bounds_.unfinished) return Full::Unfinished;
+  const auto of_sender = of_sender_.find(peer.sender());
+  if (of_sender != of_sender_.end() && of_sender->second >= bounds_.unfinished_of_sender)
+    return Full::UnfinishedOfSender;
+  return std::nullopt;
+}
+
+void Connections::check(BootTime now) {
+  checked_ = now;
+  // Where only the unfinished ones are too many, only they are checked.
+  std::vector<int> these;
+  if (open_.size() >= bounds_.all) {
+    for (const auto& [fd, one] : open_) these.push_back(fd);
+  } else {
+    these.assign(unfinished_.begin(), unfinished_.end());
+  }
+  for (const int fd : these) {
+    Connection& one = open_.at(fd);
+    if (inode_of(fd) != one.inode) {
+      forget(fd);
+    } else if (now - one.since > handshake_most_) {
+      finish(fd, one);
+    }
+  }
+}
+
+void Connections::finish(int fd, Connection& connection) {
+  if (std::exchange(connection.finished, true)) return;
+  unfinished_.erase(fd);
+  const auto of_sender = of_sender_.find(connection.peer.sender());
+  if (--of_sender->second == 0) of_sender_.erase(of_sender);
+}
+
+void Connections::forget(int fd) {
+  const auto found = open_.find(fd);
+  if (found == open_.end()) return;
+  finish(fd, found->second);
+  open_.erase(found);
+}
+
+std::string Connections::text_of(Full full) const {
+  switch (full) {
+    case Full::All:
+      return "there are " + std::to_string(bounds_.all) +
+             " connections over TCP, which is the bound; raise the hard limit of descriptors "
+             "(ulimit -Hn, LimitNOFILE=) and start again, if these are your own nodes and users";
+    case Full::Unfinished:
+      return std::to_string(bounds_.unfinished) +
+             " connections over TCP have not shown a certificate yet, which is the bound";
+    case Full::UnfinishedOfSender:
+      return std::to_string(bounds_.unfinished_of_sender) +
+             " connections of one address have not shown a certificate yet, which is the bound";
+  }
+  std::unreachable();
+}
+
+std::size_t Connections::open() const {
+  const MutexLock lock(mutex_);
+  return open_.size();
+}
+
+std::size_t Connections::unfinished() const {
+  const MutexLock lock(mutex_);
+  return unfinished_.size();
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,91 @@
+#include "controller/listen/socket.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include "common/name_service/hosts.h"
+#include "common/rpc/connection_times.h"
+
+namespace muster::controller {
+namespace {
+
+constexpr int kBacklog = INT_MAX;  // the kernel takes its own limit (net.core.somaxconn)
+
+io::UniqueFd make_socket(int family) {
+  return io::UniqueFd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+bool set(const io::UniqueFd& fd, int level, int name, int value) {
+  return ::setsockopt(fd.get(), level, name, &value, sizeof(value)) == 0;
+}
+
+// Accepted sockets inherit the options.
+bool set_tcp_options(const io::UniqueFd& fd) {
+  return set(fd, SOL_SOCKET, SO_REUSEADDR, 1) && set(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
+         set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(rpc::kKeepaliveTimeout.count()));
+}
+
+Result<ListeningSocket> bind_tcp(const sockaddr_storage& wanted, bool both_families) {
+  io::UniqueFd fd = make_socket(wanted.ss_family);
+  if (!fd) return fail_errno("making a socket", errno);
+  if (!set_tcp_options(fd) ||
+      (wanted.ss_family == AF_INET6 && !set(fd, IPPROTO_IPV6, IPV6_V6ONLY, both_families ? 0 : 1)))
+    return fail_errno("setting the options of a socket", errno);
+  sockaddr_storage bound{};
+  socklen_t size = sizeof(bound);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&wanted), name_service::size_of(wanted)) !=
+          0 ||
+      ::listen(fd.get(), kBacklog) != 0 ||
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0)
+    return fail_errno("binding a socket", errno);
+  sockaddr_in6 v6{};  // the port is at the same place in both families
+  std::memcpy(&v6, &bound, sizeof(v6));
+  return ListeningSocket{.fd = std::move(fd), .port = ntohs(v6.sin6_port)};
+}
+
+}  // namespace
+
+Result<ListeningSocket> listen_tcp(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  std::uint16_t port = 0;
+  const char* end = address.data() + address.size();
+  const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
+  const auto wanted = name_service::socket_address(host, port);
+  if (colon == std::string::npos || error != std::errc() || rest != end || !wanted)
+    return fail(ErrorCode::Io, "'" + address + "' is no address with a port");
+  if (host != "0.0.0.0" && host != "::") return bind_tcp(*wanted, false);
+  auto both = bind_tcp(*name_service::socket_address("::", port), true);
+  // A machine without IPv6.
+  return both ? std::move(both) : bind_tcp(*name_service::socket_address("0.0.0.0", port), false);
+}
+
+Result<ListeningSocket> listen_unix(const std::string& path) {
+  sockaddr_un wanted{};
+  wanted.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(wanted.sun_path))
+    return fail(ErrorCode::Io, "the path is too long for a socket");
+  std::ranges::copy(path, wanted.sun_path);
+  struct stat there{};
+  if (::stat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode)) ::unlink(path.c_str());
+  io::UniqueFd fd = make_socket(AF_UNIX);
+  if (!fd) return fail_errno("making a socket", errno);
+  // Made under umask 077, so no other user can connect in between.
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&wanted), sizeof(wanted)) != 0 ||
+      ::chmod(path.c_str(), 0600) != 0 || ::listen(fd.get(), kBacklog) != 0)
+    return fail_errno("binding a socket", errno);
+  return ListeningSocket{.fd = std::move(fd), .port = 0};
+}
+
+}  // namespace muster::controller

@@ -1,0 +1,26 @@
+// Makes listening sockets, of TCP and of unix paths. Stateless; the caller owns what is returned.
+// They are non-blocking, and closed on exec. Any thread.
+//
+// Errors are Io, with the system's reason alone: the caller knows what it wanted.
+#pragma once
+
+#include <string>
+
+#include "common/base/error.h"
+#include "common/io/unique_fd.h"
+
+namespace muster::controller {
+
+struct ListeningSocket {
+  io::UniqueFd fd;
+  int port = 0;  // 0 for a unix socket
+};
+
+// `address`: "127.0.0.1:80", "[::1]:80", "%interface" included, no names; port 0 is a free one. Of
+// "0.0.0.0" and "::" each means all addresses of both families, as it does in gRPC.
+Result<ListeningSocket> listen_tcp(const std::string& address);
+
+// Replaces a socket at the path: the caller has made sure that nobody serves it. Mode 0600.
+Result<ListeningSocket> listen_unix(const std::string& path);
+
+}  // namespace muster::controller

@@ -1,0 +1,158 @@
+#include "deploy/rollout/actions.h"
+
+#include <fmt/format.h>
+
+#include "common/digest/sha256.h"
+#include "common/text/shell_word.h"
+
+namespace muster::rollout {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr Duration kUploadTimeMost = 30min;
+constexpr Duration kStopTimeMost = 3min;
+
+// `set -e`, with the variables that the scripts use.
+template <class... Pairs>
+std::string with(std::string_view script, const Pairs&... pairs) {
+  std::string text = "set -eu; LC_ALL=C; export LC_ALL; PATH=$PATH:/usr/sbin:/sbin; umask 022\n";
+  ((text += fmt::format("{}={}\n", pairs.first, shell_word(pairs.second))), ...);
+  return text + std::string(script);
+}
+using Set = std::pair<std::string_view, std::string_view>;
+
+// Standard input becomes the file $file with mode $mode. $unpack makes its bytes, $sum is their
+// digest. A file of a broken upload is overwritten by the next one.
+constexpr std::string_view kReceive = R"sh(
+new=$file.new
+trap 'rm -f "$new"' EXIT
+(umask 077; $unpack > "$new")
+[ "$(sha256sum < "$new" | cut -c1-64)" = "$sum" ] ||
+  { echo "what arrived has another digest than what was sent" >&2; exit 1; }
+chmod "$mode" "$new"
+sync "$new" 2>/dev/null || sync
+mv -f "$new" "$file"
+)sh";
+
+Result<void> send_file(Host& host, std::string_view doing, const std::string& prepare,
+                       const std::string& file, std::string_view mode, std::string_view sum,
+                       std::string_view bytes, bool gzip) {
+  auto done = host.need(doing,
+                        with(prepare + std::string(kReceive), Set{"file", file}, Set{"mode", mode},
+                             Set{"sum", sum}, Set{"unpack", gzip ? "gzip -dc" : "cat"}),
+                        bytes, kUploadTimeMost);
+  if (!done) return fail(std::move(done.error()));
+  return {};
+}
+
+std::string make_dir(const std::string& dir, std::string_view mode) {
+  return fmt::format("mkdir -p {0}; chmod {1} {0}\n", shell_word(dir), mode);
+}
+
+}  // namespace
+
+Result<void> install_program(Host& host, const std::string& bin, const std::string& name,
+                             const ProgramFacts& facts, const ProgramBytes& bytes, bool gzip) {
+  return send_file(host, fmt::format("sending '{}' to '{}' on '{}'", name, bin, host.name()),
+                   make_dir(bin, "755"), bin + "/" + name, "755", facts.sha256,
+                   gzip ? bytes.compressed() : bytes.raw(), gzip);
+}
+
+Result<void> set_current(Host& host, const Places& places, const std::string& version) {
+  auto done = host.need(fmt::format("making {} the current version on '{}'", version, host.name()),
+                        with(R"sh(
+ln -sfn "$version" "$link.new"
+mv -fT "$link.new" "$link" 2>/dev/null || { rm -f "$link.new"; ln -sfn "$version" "$link"; }
+)sh",
+                             Set{"version", version}, Set{"link", places.current()}));
+  if (!done) return fail(std::move(done.error()));
+  return {};
+}
+
+Result<void> write_config(Host& host, const Wanted& wanted, const Places& places) {
+  const std::string text = config_text(wanted, places);
+  return send_file(host, fmt::format("writing the configuration on '{}'", host.name()),
+                   make_dir(places.role_dir(wanted.role), "700"), places.config_file(wanted.role),
+                   "644", sha256_hex(text), text, false);
+}
+
+Result<void> write_credentials(Host& host, const Places& places, std::string_view credentials) {
+  return send_file(host, fmt::format("writing the credentials on '{}'", host.name()),
+                   make_dir(places.role_dir(Role::Agent), "700"), places.credentials(), "600",
+                   sha256_hex(credentials), credentials, false);
+}
+
+Result<void> start_daemon(Host& host, Role role, const Places& places) {
+  const std::string doing = fmt::format("starting the {} on '{}'", to_string(role), host.name());
+  const std::string script =
+      places.systemd
+          ? with(
+                "systemctl daemon-reload; systemctl enable --quiet \"$unit\"; systemctl restart "
+                "\"$unit\"",
+                Set{"unit", unit_name(role)})
+          : with("exec \"$muster\" deploy supervise start \"$dir\"",
+                 Set{"muster", places.current() + "/bin/muster"},
+                 Set{"dir", places.role_dir(role)});
+  auto done = host.need(doing, make_dir(places.state_dir, "700") + script, {}, kStopTimeMost);
+  if (!done) return fail(std::move(done.error()));
+  return {};
+}
+
+Result<void> stop_daemon(Host& host, Role role, const Places& places) {
+  const std::string doing = fmt::format("stopping the {} on '{}'", to_string(role), host.name());
+  const std::string script =
+      places.systemd
+          ? with("[ -f \"$file\" ] || exit 0; systemctl disable --quiet --now \"$unit\"",
+                 Set{"unit", unit_name(role)}, Set{"file", places.config_file(role)})
+          : with(
+                "[ -x \"$muster\" ] && [ -d \"$dir\" ] || exit 0\n"
+                "exec \"$muster\" deploy supervise stop \"$dir\"",
+                Set{"muster", places.current() + "/bin/muster"}, Set{"dir", places.role_dir(role)});
+  auto done = host.need(doing, script, {}, kStopTimeMost);
+  if (!done) return fail(std::move(done.error()));
+  return {};
+}
+
+Result<void> remove_role(Host& host, Role role, const Deployed& deployed, bool purge,
+                         bool programs) {
+  const Places& places = deployed.places;
+  std::string script = R"sh(
+rm -f "$dir/command-line" "$dir/command-line.new" "$dir/credentials.pem" "$dir/credentials.pem.new" \
+  "$dir/supervisor" "$dir/lock"
+)sh";
+  if (places.systemd) script += "rm -f \"$file\" \"$file.new\"; systemctl daemon-reload\n";
+  if (purge) {
+    script +=
+        "rm -f \"$dir/supervisor.log\"; rm -rf \"$state\"\n"
+        "above=${state%/*}\n"
+        "case ${above##*/} in muster|state) rmdir \"$above\" 2>/dev/null || : ;; esac\n";
+  }
+  script += "rmdir \"$dir\" 2>/dev/null || :\n";
+  if (programs) {
+    for (const std::string& version : deployed.versions) {
+      const std::string bin = places.bin(version);
+      for (const Role each : {Role::Controller, Role::Agent})
+        for (const std::string_view name : programs_of(each))
+          script += fmt::format("rm -f {0} {0}.new\n", shell_word(fmt::format("{}/{}", bin, name)));
+      script += fmt::format("rmdir {} 2>/dev/null || :\nrmdir {} 2>/dev/null || :\n",
+                            shell_word(bin), shell_word(places.prefix + "/" + version));
+    }
+    script += "rm -f \"$link\" \"$link.new\"; rmdir \"$prefix\" 2>/dev/null || :\n";
+  }
+  auto done = host.need(fmt::format("removing the {} from '{}'", to_string(role), host.name()),
+                        with(script, Set{"dir", places.role_dir(role)},
+                             Set{"file", places.config_file(role)}, Set{"state", places.state_dir},
+                             Set{"link", places.current()}, Set{"prefix", places.prefix}));
+  if (!done) return fail(std::move(done.error()));
+  return {};
+}
+
+std::string log_end(Host& host, Role role, const Places& places) {
+  auto output =
+      host.run(with("tail -n 1 \"$log\" 2>/dev/null || tail -n 1 \"$other\" 2>/dev/null || :",
+                    Set{"log", fmt::format("{}/{}.log", places.state_dir, program_of(role))},
+                    Set{"other", places.role_dir(role) + "/supervisor.log"}));
+  return output ? last_line(output->out) : std::string();
+}
+
+}  // namespace muster::rollout

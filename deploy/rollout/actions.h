@@ -1,0 +1,35 @@
+// The actions that change a host: programs, link, configuration, credentials, start, stop, removal.
+// Stateless functions over a Host; each may be repeated. Blocking.
+//
+// A file is written under another name, checked, synced, and renamed. So a broken connection leaves
+// the old file or the new one.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "deploy/rollout/host.h"
+#include "deploy/rollout/manifest.h"
+#include "deploy/rollout/programs.h"
+#include "deploy/rollout/wanted.h"
+
+namespace muster::rollout {
+
+// Sends the program, compressed if the host has gzip. The host checks its digest.
+Result<void> install_program(Host& host, const std::string& bin, const std::string& name,
+                             const ProgramFacts& facts, const ProgramBytes& bytes, bool gzip);
+Result<void> set_current(Host& host, const Places& places, const std::string& version);
+Result<void> write_config(Host& host, const Wanted& wanted, const Places& places);
+// `credentials` is the text of a credentials file.
+Result<void> write_credentials(Host& host, const Places& places, std::string_view credentials);
+// Starts the daemon, or starts it again.
+Result<void> start_daemon(Host& host, Role role, const Places& places);
+Result<void> stop_daemon(Host& host, Role role, const Places& places);
+// Removes what `up` wrote for this role. `purge`: the state directory, too. Programs and the link
+// go when no other role uses the prefix.
+Result<void> remove_role(Host& host, Role role, const Deployed& deployed, bool purge,
+                         bool programs);
+// The last lines of the daemon's log, for a sentence. Empty: there is no log.
+std::string log_end(Host& host, Role role, const Places& places);
+
+}  // namespace muster::rollout

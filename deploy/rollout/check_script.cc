@@ -1,0 +1,269 @@
+#include "deploy/rollout/check_script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "common/base/controls.h"
+#include "common/base/utf8.h"
+#include "common/spec/keys/values.h"
+#include "common/text/shell_word.h"
+
+namespace muster::rollout {
+namespace {
+
+// POSIX sh, with the programs that every host has, and awk. All of it is one function, so that sh
+// reads the whole text before it runs anything.
+constexpr std::string_view kScript = R"sh(
+say() { printf '%s %s\n' "$1" "$2"; }
+have() { command -v "$1" >/dev/null 2>&1; }
+sum() { sha256sum | cut -c1-64; }
+near() { d=$1; while [ ! -d "$d" ] && [ "$d" != / ]; do d=$(dirname "$d"); done; printf '%s' "$d"; }
+disk() {
+  d=$(near "$2")
+  say "$1-path" "$d"
+  set -- "$1" $(df -Pk "$d" 2>/dev/null | tail -n 1)
+  say "$1-free" "${5:-}"
+  say "$1-options" "$(awk -v m="${7:-}" '$2 == m { o = $4 } END { print o }' /proc/self/mounts)"
+  say "$1-type" "$(stat -f -c %T "$d" 2>/dev/null)"
+  [ -w "$d" ] && say "$1-writable" yes
+}
+way() {
+  why=
+  if have bash && have timeout; then
+    why=$(timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>&1); status=$?
+  elif have python3; then
+    why=$(python3 -c 'import socket, sys
+try: socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)
+except OSError as error: sys.exit(str(error))' "$1" "$2" 2>&1); status=$?
+  elif have nc; then
+    why=$(nc -z -w 5 "$1" "$2" 2>&1); status=$?
+  else
+    return
+  fi
+  case "$status:$why" in
+    0:*) say way open ;;
+    124:*|*'timed out'*) say way silent ;;
+    *efused*) say way refused ;;
+    *'not known'*|*'resolution'*|*'No address'*|*'ad address'*) say way no-name ;;
+    *) say way unreachable ;;
+  esac
+}
+main() {
+  say begin 1
+  uid=$(id -u)
+  say uid "$uid"
+  say user "$(id -un)"
+  say home "$HOME"
+  say time "$(date +%s)"
+  say arch "$(uname -m)"
+  say kernel "$(uname -s)"
+  say hostname "$(uname -n)"
+  systemd=
+  if [ -d /run/systemd/system ] && [ "$uid" = 0 ] && have systemctl; then
+    systemd=yes
+    say systemd yes
+  fi
+  for p in gzip sha256sum; do have "$p" && say have "$p"; done
+  [ "$(cat /sys/fs/selinux/enforce 2>/dev/null)" = 1 ] && say selinux enforcing
+  [ -f /sys/fs/cgroup/cgroup.controllers ] && say cgroup 2
+  if [ "$uid" = 0 ]; then
+    : "${prefix:=/opt/muster}" "${state:=/var/lib/muster/$role}"
+  else
+    : "${prefix:=$HOME/.muster}" "${state:=$HOME/.muster/state/$role}"
+  fi
+  say prefix "$prefix"
+  say state "$state"
+  disk prefix "$prefix"
+  disk state "$state"
+  for p in $programs; do
+    [ -f "$prefix/$version/bin/$p" ] && say program "$p $(sum < "$prefix/$version/bin/$p")"
+  done
+  [ -L "$prefix/current" ] && say current "$(readlink "$prefix/current")"
+  pid=
+  config=$prefix/$role/command-line
+  unit=muster-$role.service
+  if [ -n "$systemd" ]; then
+    config=/etc/systemd/system/$unit
+    pid=$(systemctl show -p MainPID --value "$unit" 2>/dev/null)
+    [ "$pid" = 0 ] && pid=
+    if [ -f "$config" ] && ! grep -qF "$mark" "$config"; then say config-foreign yes; fi
+  elif [ -f "$prefix/$role/supervisor" ]; then
+    read -r boot supervisor began pid started < "$prefix/$role/supervisor"
+    running() { [ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20)" = "$2" ]; }
+    if [ "$boot" != "$(cat /proc/sys/kernel/random/boot_id)" ] ||
+       ! running "$supervisor" "$began" || ! running "$pid" "$started"; then pid=; fi
+  fi
+  [ -f "$config" ] && say config-sha "$(sum < "$config")"
+  if [ -n "$pid" ] && [ -d "/proc/$pid" ]; then
+    say running "$pid"
+    say running-exe "$(sum < "/proc/$pid/exe")"
+    say running-words "$(sum < "/proc/$pid/cmdline")"
+  fi
+  if [ "$role" = agent ] && [ -f "$prefix/agent/credentials.pem" ]; then
+    say credentials there
+    if shown=$("$prefix/current/bin/muster" cert show "$prefix/agent/credentials.pem" 2>/dev/null)
+    then say credentials valid; fi
+    say credentials-for "$(printf '%s\n' "$shown" | sed -n 's/^for  *//p')"
+    say credentials-cluster "$(printf '%s\n' "$shown" | sed -n 's/^cluster  *//p')"
+  fi
+  if [ -n "$listen_port" ]; then
+    hex=$(printf '%04X' "$listen_port")
+    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+      awk -v p=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == p { found = 1 }
+                        END { if (found) print "port-taken yes" }'
+  fi
+  [ -n "$way_host" ] && way "$way_host" "$way_port"
+  say end 1
+}
+main </dev/null 2>/dev/null
+)sh";
+
+bool plain_sha(std::string_view text) {
+  return text.size() == 64 && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+template <class Number>
+bool read_number(std::string_view text, Number& into) {
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, into);
+  return !text.empty() && error == std::errc() && rest == end;
+}
+
+bool absolute(std::string_view text) { return text.starts_with('/') && text.size() <= 4096; }
+
+WayState way_of(std::string_view text) {
+  if (text == "open") return WayState::Open;
+  if (text == "refused") return WayState::Refused;
+  if (text == "silent") return WayState::Silent;
+  if (text == "no-name") return WayState::NoName;
+  return WayState::Unreachable;
+}
+
+// Puts one line into the check. False: the value has not the form that the script gives it.
+bool take(HostCheck& check, std::string_view key, std::string_view value) {
+  const std::string text(value);
+  const auto disk = [&](DiskCheck& into, std::string_view field) {
+    if (field == "path") return into.path = text, absolute(value);
+    // df prints no number where it fails; then the disk has no known room.
+    if (field == "free") return value.empty() || read_number(value, into.free_kb);
+    if (field == "options") return into.options = text, true;
+    if (field == "type") return into.type = text, true;
+    if (field == "writable") return into.writable = true;
+    return true;
+  };
+  if (key == "uid") return read_number(value, check.uid);
+  if (key == "time") return read_number(value, check.time);
+  if (key == "user") return check.user = text, !value.empty();
+  if (key == "home") return check.home = text, true;
+  if (key == "arch") return check.arch = text, !value.empty();
+  if (key == "kernel") return check.kernel = text, true;
+  if (key == "hostname") return check.hostname = text, true;
+  if (key == "systemd") return check.systemd = check.places.systemd = true;
+  if (key == "have") {
+    check.gzip |= value == "gzip";
+    check.sha256sum |= value == "sha256sum";
+    return true;
+  }
+  if (key == "selinux") return check.selinux_enforcing = true;
+  if (key == "cgroup") return check.cgroup2 = true;
+  if (key == "prefix") return check.places.prefix = text, absolute(value);
+  if (key == "state") return check.places.state_dir = text, absolute(value);
+  if (key.starts_with("prefix-")) return disk(check.prefix_disk, key.substr(7));
+  if (key.starts_with("state-")) return disk(check.state_disk, key.substr(6));
+  if (key == "program") {
+    const std::size_t blank = value.find(' ');
+    if (blank == std::string_view::npos || !plain_sha(value.substr(blank + 1))) return false;
+    check.programs[text.substr(0, blank)] = text.substr(blank + 1);
+    return true;
+  }
+  if (key == "current") return check.current = text, true;
+  if (key == "config-sha") return check.config_sha = text, plain_sha(value);
+  if (key == "config-foreign") return check.config_foreign = true;
+  if (key == "running") return check.running = true;
+  if (key == "running-exe") return check.running_exe_sha = text, plain_sha(value);
+  if (key == "running-words") return check.running_words_sha = text, plain_sha(value);
+  if (key == "port-taken") return check.port_taken = true;
+  if (key == "credentials") {
+    check.credentials_there = true;
+    check.credentials_valid |= value == "valid";
+    return true;
+  }
+  if (key == "credentials-for") return check.credentials_of = text, true;
+  if (key == "credentials-cluster") return check.credentials_cluster = text, true;
+  if (key == "way") return check.way = way_of(value), true;
+  return true;  // a line of a newer script
+}
+
+}  // namespace
+
+bool DiskCheck::has(std::string_view option) const {
+  std::string_view rest = options;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    if (word == option) return true;
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  }
+  return false;
+}
+
+std::string check_script(const CheckQuery& query) {
+  std::string programs;
+  for (const std::string_view name : programs_of(query.wanted.role))
+    programs += (programs.empty() ? "" : " ") + std::string(name);
+  const auto number = [](unsigned value) { return value == 0 ? "" : fmt::format("{}", value); };
+  std::string text = "LC_ALL=C; export LC_ALL; PATH=$PATH:/usr/sbin:/sbin; umask 077\n";
+  const auto set = [&](std::string_view name, std::string_view value) {
+    text += fmt::format("{}={}\n", name, shell_word(value));
+  };
+  set("role", to_string(query.wanted.role));
+  set("prefix", query.wanted.login.prefix);
+  set("state", query.wanted.state_dir);
+  set("version", query.version);
+  set("programs", programs);
+  set("mark", kUnitMark);
+  set("way_host", query.way_host);
+  set("way_port", number(query.way_port));
+  set("listen_port", number(query.listen_port));
+  return text + std::string(kScript);
+}
+
+Result<HostCheck> parse_check(std::string_view output) {
+  const auto broken = [](std::string_view why) {
+    return fail(ErrorCode::DataLoss,
+                fmt::format("reading the host's check: {}; does its login shell print other text, "
+                            "or is it no POSIX shell?",
+                            why));
+  };
+  if (output.size() > kCheckBytesMost) return broken("it has more than 64 KiB");
+  HostCheck check;
+  bool begun = false, ended = false;
+  while (!output.empty()) {
+    const std::string_view line = output.substr(0, output.find('\n'));
+    output.remove_prefix(std::min(output.size(), line.size() + 1));
+    const std::size_t blank = std::min(line.find(' '), line.size());
+    const std::string_view key = line.substr(0, blank);
+    const std::string_view value = line.substr(std::min(line.size(), blank + 1));
+    if (!begun) {  // a login shell may greet first
+      begun = key == "begin";
+      continue;
+    }
+    if (ended) return broken("there are lines after its end");
+    if (key == "end") {
+      ended = true;
+      continue;
+    }
+    if (value.size() > 4096 || has_controls(value) || !is_utf8(value) || !take(check, key, value))
+      return broken(fmt::format("line '{}' has a value that makes no sense", spec::shown(key)));
+  }
+  if (!begun || !ended) return broken("it is not whole");
+  if (check.places.prefix.empty() || check.places.state_dir.empty() || check.user.empty() ||
+      check.arch.empty())
+    return broken("it is not whole");
+  return check;
+}
+
+}  // namespace muster::rollout

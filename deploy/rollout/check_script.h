@@ -1,0 +1,76 @@
+// The check of one host: a script for its `sh`, and the reader of what the script prints. Pure.
+//
+// The script changes nothing on the host. It prints lines "KEY VALUE", the last one "end". The
+// output comes from a host, so nothing in it is believed without a bound and a form.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/error.h"
+#include "deploy/rollout/wanted.h"
+
+namespace muster::rollout {
+
+inline constexpr std::size_t kCheckBytesMost = 64 << 10;
+
+// What the way to the controller's address is like.
+enum class WayState : std::uint8_t {
+  Unknown,  // the host has nothing to try it with
+  Open,
+  Refused,      // the host answers, and nothing listens
+  Silent,       // no answer within 5 s
+  NoName,       // the host does not know the name
+  Unreachable,  // no route
+};
+
+struct DiskCheck {
+  std::string path;  // the nearest directory that exists
+  std::uint64_t free_kb = 0;
+  std::string type;     // of the file system: "ext2/ext3", "nfs", "tmpfs"
+  std::string options;  // of the mount: "rw,noexec,relatime"
+  bool writable = false;
+  [[nodiscard]] bool has(std::string_view option) const;
+};
+
+struct HostCheck {
+  std::string arch, kernel, hostname, user, home;
+  std::uint32_t uid = 0;
+  std::int64_t time = 0;  // seconds since 1970, by the host's clock
+  bool systemd = false;   // it is process 1
+  bool gzip = false, sha256sum = false;
+  bool selinux_enforcing = false;
+  bool cgroup2 = false;
+  Places places;
+  DiskCheck prefix_disk, state_disk;
+  std::map<std::string, std::string> programs;  // in PREFIX/VERSION/bin: name -> sha256
+  std::string current;                          // what the link names
+  std::string config_sha;                       // of the config file; empty: there is none
+  bool config_foreign = false;                  // a unit of that name, which somebody else wrote
+  bool running = false;
+  std::string running_exe_sha;    // of the program that runs
+  std::string running_words_sha;  // of its command line, each word with a NUL
+  bool port_taken = false;        // controller: something listens at its port
+  bool credentials_there = false;
+  bool credentials_valid = false;
+  std::string credentials_of;  // "node 'gpu-1'", as pki::text_of() writes it
+  std::string credentials_cluster;
+  WayState way = WayState::Unknown;
+};
+
+struct CheckQuery {
+  Wanted wanted;
+  std::string version;
+  std::string way_host;  // empty: no way is tried
+  unsigned way_port = 0;
+  unsigned listen_port = 0;  // 0: no port is checked
+};
+
+std::string check_script(const CheckQuery& query);
+// DataLoss: the output is not what the script prints.
+Result<HostCheck> parse_check(std::string_view output);
+
+}  // namespace muster::rollout

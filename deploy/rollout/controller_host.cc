@@ -1,0 +1,274 @@
+#include "deploy/rollout/controller_host.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "common/base/time.h"
+#include "common/digest/sha256.h"
+#include "common/name_service/users.h"
+#include "common/process/identity.h"
+#include "common/text/shell_word.h"
+
+namespace muster::rollout {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+constexpr auto kTouchEvery = 15s;
+constexpr int kLockTaken = 45;
+
+// $gone: the content of a lock whose owner is known to be gone. rename(2) lets one taker win.
+constexpr std::string_view kTakeLock = R"sh(
+umask 077
+mkdir -p "$state"; chmod 700 "$state"
+mkdir -p "$state/deploy"
+lock=$state/deploy/lock
+if [ -d "$lock" ]; then
+  age=$(( $(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s) ))
+  owner=$(cat "$lock/owner" 2>/dev/null || :)
+  if [ "$age" -gt 60 ] || { [ -n "$gone" ] && [ "$owner" = "$gone" ]; }; then
+    mv "$lock" "$lock.$$" 2>/dev/null && rm -rf "$lock.$$"
+  fi
+fi
+if mkdir "$lock" 2>/dev/null; then printf '%s' "$me" > "$lock/owner"; exit 0; fi
+cat "$lock/owner" 2>/dev/null
+exit 45
+)sh";
+
+std::string variable(std::string_view name, std::string_view value) {
+  return fmt::format("{}={}\n", name, shell_word(value));
+}
+
+std::string own_host_name() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::string operator_name() {
+  const char* user = std::getenv("USER");
+  return fmt::format("{}@{}", user != nullptr && *user != '\0' ? user : std::to_string(::geteuid()),
+                     own_host_name());
+}
+
+// "ann@laptop|2026-11-26T10:00:00Z|BOOT|PID|START"
+std::string own_mark() {
+  const auto boot = process::boot_id();
+  const auto self = process::self();
+  return fmt::format("{}|{}|{}|{}|{}", operator_name(), utc_text(system_clock().now().wall),
+                     boot ? boot->str() : "", self ? self->pid : 0, self ? self->start_time : 0);
+}
+
+struct LockOwner {
+  std::string who, since;
+  bool gone = false;  // a process of this machine that does not run
+};
+
+LockOwner parse_owner(const std::string& mark) {
+  std::vector<std::string> parts(1);
+  for (const char c : mark) {
+    if (c == '|') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  if (parts.size() != 5) return {};
+  LockOwner owner{.who = parts[0], .since = parts[1]};
+  const auto boot = process::boot_id();
+  if (boot && boot->str() == parts[2]) {
+    const process::ProcessId process{
+        .pid = static_cast<pid_t>(std::strtol(parts[3].c_str(), nullptr, 10)),
+        .start_time = std::strtoull(parts[4].c_str(), nullptr, 10)};
+    owner.gone = !process::alive(process);
+  }
+  return owner;
+}
+
+Result<json> parse_answer(std::string_view doing, const std::string& text) {
+  json answer = json::parse(text, nullptr, false);
+  if (!answer.is_object() || !answer.contains("items") || !answer["items"].is_array())
+    return fail(ErrorCode::DataLoss, fmt::format("{}: the answer makes no sense", doing));
+  return answer;
+}
+
+}  // namespace
+
+ControllerHost::ControllerHost(Host host, Places places)
+    : places_(std::move(places)), host_(std::move(host)) {}
+
+ControllerHost::~ControllerHost() {
+  {
+    const MutexLock lock(stop_mutex_);
+    stop_ = true;
+  }
+  stopped_.notify_all();
+  if (toucher_.joinable()) toucher_.join();
+}
+
+Result<void> ControllerHost::lock() {
+  const std::string me = own_mark();
+  std::string gone;
+  for (int tries = 0; tries < 2; ++tries) {
+    const std::string script = variable("state", places_.state_dir) + variable("me", me) +
+                               variable("gone", gone) + std::string(kTakeLock);
+    auto output = with_host([&](Host& host) { return host.run(script); });
+    if (!output) return fail(std::move(output.error()));
+    if (output->ok()) {
+      locked_ = true;
+      toucher_ = std::thread([this] { touch_until_stopped(); });
+      return {};
+    }
+    if (output->status != kLockTaken) return fail(script_error("locking the deployment", *output));
+    const LockOwner owner = parse_owner(output->out);
+    if (!owner.gone || tries > 0)
+      return fail(ErrorCode::Conflict,
+                  fmt::format("locking the deployment: {} deploys since {}; wait for the end, or a "
+                              "minute, if that one was killed",
+                              owner.who.empty() ? "somebody" : last_line(owner.who),
+                              owner.since.empty() ? "a moment ago" : last_line(owner.since)));
+    gone = output->out;
+  }
+  return {};
+}
+
+void ControllerHost::touch_until_stopped() {
+  const std::string script = "touch " + shell_word(places_.state_dir + "/deploy/lock");
+  for (;;) {
+    {
+      const MutexLock lock(stop_mutex_);
+      const auto until = std::chrono::steady_clock::now() + kTouchEvery;
+      while (!stop_ && stopped_.wait_until(stop_mutex_, until)) continue;
+      if (stop_) return;
+    }
+    (void)with_host([&](Host& host) { return host.run(script); });
+  }
+}
+
+void ControllerHost::unlock() {
+  if (!locked_) return;
+  const std::string dir = shell_word(places_.state_dir + "/deploy");
+  (void)with_host([&](Host& host) {
+    return host.run(fmt::format("rm -rf {0}/lock; rmdir {0} 2>/dev/null; rmdir {1} 2>/dev/null; :",
+                                dir, shell_word(places_.state_dir)));
+  });
+  locked_ = false;
+}
+
+Result<std::optional<Manifest>> ControllerHost::read_manifest() {
+  const std::string file = shell_word(places_.state_dir + "/deploy/manifest.json");
+  auto text = with_host([&](Host& host) {
+    return host.need("reading the manifest", fmt::format("[ ! -f {0} ] || cat {0}", file));
+  });
+  if (!text) return fail(std::move(text.error()));
+  if (text->empty()) return std::optional<Manifest>();
+  auto manifest = parse_manifest(*text);
+  if (!manifest) return fail(std::move(manifest.error()));
+  return std::optional(std::move(*manifest));
+}
+
+Result<void> ControllerHost::write_manifest(const Manifest& manifest) {
+  Manifest signed_one = manifest;
+  signed_one.by = operator_name();
+  signed_one.at = utc_text(system_clock().now().wall);
+  const std::string text = manifest_text(signed_one);
+  const std::string script =
+      "set -eu; umask 077\n" + variable("file", places_.state_dir + "/deploy/manifest.json") +
+      variable("sum", sha256_hex(text)) +
+      "mkdir -p \"$(dirname \"$file\")\"; cat > \"$file.new\"\n"
+      "[ \"$(sha256sum < \"$file.new\" | cut -c1-64)\" = \"$sum\" ]\n"
+      "sync \"$file.new\" 2>/dev/null || sync; mv -f \"$file.new\" \"$file\"\n";
+  auto done =
+      with_host([&](Host& host) { return host.need("writing the manifest", script, text); });
+  if (!done) return fail(std::move(done.error()));
+  return {};
+}
+
+Result<void> ControllerHost::remove_manifest() {
+  const std::string file = shell_word(places_.state_dir + "/deploy/manifest.json");
+  auto done = with_host([&](Host& host) {
+    return host.need("removing the manifest", fmt::format("rm -f {0} {0}.new", file));
+  });
+  if (!done) return fail(std::move(done.error()));
+  return {};
+}
+
+Result<std::string> ControllerHost::muster(std::string_view doing, std::string_view words) {
+  const std::string script =
+      fmt::format("exec {} --controller {} {}", shell_word(places_.current() + "/bin/muster"),
+                  shell_word(places_.state_dir + "/endpoint.json"), words);
+  return with_host([&](Host& host) { return host.need(doing, script); });
+}
+
+Result<ssh::Secret> ControllerHost::issue_credentials(const std::string& node) {
+  const std::string script =
+      "set -eu; umask 077\n" + variable("muster", places_.current() + "/bin/muster") +
+      variable("endpoint", places_.state_dir + "/endpoint.json") +
+      variable("dir", places_.role_dir(Role::Controller)) + variable("node", node) +
+      "new=$(mktemp -d \"$dir/issue.XXXXXX\"); trap 'rm -rf \"$new\"' EXIT\n"
+      "\"$muster\" --controller \"$endpoint\" cert issue --node \"$node\" -o \"$new/pem\" "
+      ">/dev/null\n"
+      "cat \"$new/pem\"\n";
+  auto text = with_host([&](Host& host) {
+    return host.need(fmt::format("issuing credentials for '{}'", node), script);
+  });
+  if (!text) return fail(std::move(text.error()));
+  return ssh::Secret(std::move(*text));
+}
+
+Result<std::map<std::string, NodeSeen>> ControllerHost::nodes() {
+  constexpr std::string_view kDoing = "asking the controller for its nodes";
+  auto text = muster(kDoing, "node ls -o json");
+  if (!text) return fail(std::move(text.error()));
+  const auto answer = parse_answer(kDoing, *text);
+  if (!answer) return fail(Error(answer.error()));
+  std::map<std::string, NodeSeen> out;
+  try {
+    for (const json& item : (*answer)["items"])
+      out[item.value("name", "")] = {.alive = item.value("connected", false) &&
+                                              !item.value("silent", false) &&
+                                              !item.value("dead", false),
+                                     .version = item.value("version", "")};
+  } catch (const json::exception&) {
+    return fail(ErrorCode::DataLoss, fmt::format("{}: the answer makes no sense", kDoing));
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> ControllerHost::live_jobs() {
+  constexpr std::string_view kDoing = "asking the controller for its jobs";
+  auto text = muster(kDoing, "ps --state live -o name");
+  if (!text) return fail(std::move(text.error()));
+  std::vector<std::string> out;
+  for (std::size_t at = 0; at < text->size();) {
+    const std::size_t end = std::min(text->find('\n', at), text->size());
+    if (end > at) out.push_back(text->substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+Result<void> ControllerHost::cancel(const std::string& job) {
+  auto done =
+      muster(fmt::format("cancelling job '{}'", last_line(job)), "cancel " + shell_word(job));
+  if (!done) return fail(std::move(done.error()));
+  // Its exit code says how the job ended. What counts is that it has ended, or that the time is up.
+  (void)muster("waiting for the job's end", "wait " + shell_word(job) + " --timeout 90s");
+  return {};
+}
+
+Result<std::string> ControllerHost::cluster_id() {
+  constexpr std::string_view kDoing = "reading the controller's endpoint file";
+  const std::string script = "cat " + shell_word(places_.state_dir + "/endpoint.json");
+  auto text = with_host([&](Host& host) { return host.need(kDoing, script); });
+  if (!text) return fail(std::move(text.error()));
+  const json file = json::parse(*text, nullptr, false);
+  if (!file.is_object() || !file.contains("cluster_id") || !file["cluster_id"].is_string())
+    return fail(ErrorCode::DataLoss, fmt::format("{}: it makes no sense", kDoing));
+  return file["cluster_id"].get<std::string>();
+}
+
+}  // namespace muster::rollout

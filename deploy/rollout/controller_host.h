@@ -1,0 +1,77 @@
+// ControllerHost is the host of the controller during one `muster deploy`: its session, the lock of
+// the deployment, the manifest, and what the controller answers there over its unix socket. Any
+// thread; calls wait for each other, because a session runs one script at a time.
+//
+// The lock is a directory, STATE_DIR/deploy/lock, whose owner touches it every 15 s while it works.
+// A lock that nobody has touched for a minute is taken over, and so is that of a process of this
+// machine that is gone.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "deploy/rollout/host.h"
+#include "deploy/rollout/manifest.h"
+#include "deploy/rollout/wanted.h"
+
+namespace muster::rollout {
+
+struct NodeSeen {
+  bool alive = false;  // connected, not silent, not dead
+  std::string version;
+};
+
+class ControllerHost {
+ public:
+  ControllerHost(Host host, Places places);
+  ~ControllerHost();  // stops touching; the lock stays unless unlock() was called
+  ControllerHost(const ControllerHost&) = delete;
+  ControllerHost& operator=(const ControllerHost&) = delete;
+
+  // Calls `act` with the host, while nobody else uses it.
+  template <class Act>
+  auto with_host(Act act) {
+    const MutexLock lock(mutex_);
+    return act(host_);
+  }
+
+  // Conflict: another one deploys; the text says who, and since when.
+  Result<void> lock();
+  void unlock();
+
+  // Nothing: nothing is deployed.
+  Result<std::optional<Manifest>> read_manifest();
+  Result<void> write_manifest(const Manifest& manifest);
+  Result<void> remove_manifest();
+
+  // The text of a new credentials file of the node. This is the one place where a node gets its
+  // identity.
+  Result<ssh::Secret> issue_credentials(const std::string& node);
+  Result<std::map<std::string, NodeSeen>> nodes();
+  // Names of the jobs that have not ended.
+  Result<std::vector<std::string>> live_jobs();
+  // Cancels the job, and waits until it has ended, 90 s at most.
+  Result<void> cancel(const std::string& job);
+  Result<std::string> cluster_id();
+  [[nodiscard]] const Places& places() const { return places_; }
+
+ private:
+  Result<std::string> muster(std::string_view doing, std::string_view words);
+  void touch_until_stopped();
+
+  const Places places_;
+  Mutex mutex_;
+  Host host_ MUSTER_GUARDED_BY(mutex_);
+  Mutex stop_mutex_;
+  CondVar stopped_;
+  bool stop_ MUSTER_GUARDED_BY(stop_mutex_) = false;
+  bool locked_ = false;
+  std::thread toucher_;
+};
+
+}  // namespace muster::rollout

@@ -1,0 +1,130 @@
+#include "deploy/rollout/down.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <span>
+
+#include "deploy/rollout/actions.h"
+#include "deploy/rollout/controller_host.h"
+
+namespace muster::rollout {
+namespace {
+
+constexpr std::size_t kJobsNamed = 5;
+
+bool same_prefix(const Deployed& a, const Deployed& b) {
+  return a.login.host == b.login.host && a.login.port == b.login.port &&
+         a.places.prefix == b.places.prefix;
+}
+
+Outcome remove_agent(const std::string& name, const Deployed& deployed, bool programs,
+                     const DownRequest& request) {
+  Outcome outcome{.name = name, .host = deployed.login.host};
+  const auto done = [&]() -> Result<void> {
+    auto host = Host::open(deployed.login, request.crew.options, *request.crew.prompts);
+    if (!host) return fail(std::move(host.error()));
+    request.crew.progress(name, "stopping the agent");
+    if (auto stopped = stop_daemon(*host, Role::Agent, deployed.places); !stopped) return stopped;
+    return remove_role(*host, Role::Agent, deployed, request.purge, programs);
+  }();
+  outcome.good = outcome.changed = done.has_value();
+  if (!done) outcome.text = done.error().message;
+  request.crew.progress(name, done ? "removed" : done.error().message);
+  return outcome;
+}
+
+Result<void> end_jobs(ControllerHost& controller, bool running, const DownRequest& request) {
+  if (!running && !request.force)
+    return fail(ErrorCode::Conflict,
+                "taking the cluster down: its controller does not run, so it is not known whether "
+                "jobs do; run 'muster deploy up' first, or use --force");
+  if (!running) return {};
+  auto jobs = controller.live_jobs();
+  if (!jobs) return fail(std::move(jobs.error()));
+  if (jobs->empty()) return {};
+  if (!request.force) {
+    const auto named = std::span(*jobs).first(std::min(jobs->size(), kJobsNamed));
+    return fail(
+        ErrorCode::Conflict,
+        fmt::format("taking the cluster down: {} jobs have not ended: {}{}; wait for them, "
+                    "cancel them, or use --force",
+                    jobs->size(), fmt::join(named, ", "), jobs->size() > kJobsNamed ? " ..." : ""));
+  }
+  for (const std::string& job : *jobs) {
+    request.crew.progress("controller", "cancelling " + last_line(job));
+    if (auto cancelled = controller.cancel(job); !cancelled) return cancelled;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::string& cluster) {
+  hosts::HostsFile only{.cluster = cluster, .controller = request.controller, .agents = {}};
+  auto surveyed = survey(wanted_of(only), request.controller, nullptr, {}, request.crew);
+  Surveyed& first = surveyed.front();
+  if (first.error) return fail(std::move(*first.error));
+  ControllerHost controller(std::move(*first.host), first.check.places);
+  auto found = controller.read_manifest();
+  if (!found) return fail(std::move(found.error()));
+  if (!*found) return std::vector<Outcome>();
+  if (auto locked = controller.lock(); !locked) return fail(std::move(locked.error()));
+  // Once more: another one may have changed it until the lock was taken.
+  found = controller.read_manifest();
+  if (!found || !*found) {
+    controller.unlock();
+    if (!found) return fail(std::move(found.error()));
+    return std::vector<Outcome>();
+  }
+  Manifest manifest = std::move(**found);
+  Result<void> allowed;
+  if (manifest.cluster != cluster)
+    allowed = fail(ErrorCode::Conflict,
+                   fmt::format("taking cluster '{}' down: the manifest on '{}' is of cluster '{}'; "
+                               "is it the right hosts.yaml?",
+                               cluster, request.controller.login.host, manifest.cluster));
+  if (allowed) allowed = end_jobs(controller, first.check.running, request);
+  if (!allowed) {
+    controller.unlock();
+    return fail(std::move(allowed.error()));
+  }
+  const std::vector<std::pair<std::string, Deployed>> agents(manifest.agents.begin(),
+                                                             manifest.agents.end());
+  std::vector<Outcome> outcomes(agents.size());
+  for_each_host(agents.size(), [&](std::size_t i) {
+    const auto& [name, deployed] = agents[i];
+    outcomes[i] =
+        remove_agent(name, deployed, !same_prefix(deployed, manifest.controller), request);
+  });
+  for (const Outcome& one : outcomes)
+    if (one.good) manifest.agents.erase(one.name);
+  outcomes.insert(outcomes.begin(),
+                  Outcome{.name = "controller", .host = manifest.controller.login.host});
+  Outcome& last = outcomes.front();
+  Result<void> done;
+  if (!manifest.agents.empty()) {
+    last.text = "stays, because agents are left";
+    done = controller.write_manifest(manifest);
+    controller.unlock();
+  } else {
+    const Deployed& deployed = manifest.controller;
+    request.crew.progress("controller", "stopping the controller");
+    done = controller.with_host(
+        [&](Host& host) { return stop_daemon(host, Role::Controller, deployed.places); });
+    if (done) done = controller.remove_manifest();
+    controller.unlock();
+    if (done)
+      done = controller.with_host([&](Host& host) {
+        return remove_role(host, Role::Controller, deployed, request.purge, true);
+      });
+    last.good = last.changed = done.has_value();
+    if (done) request.crew.progress("controller", "removed");
+  }
+  if (!done) last.text = done.error().message;
+  return outcomes;
+}
+
+}  // namespace muster::rollout

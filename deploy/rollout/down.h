@@ -1,0 +1,26 @@
+// Takes a cluster down: stops and removes what the manifest names, the agents first, the controller
+// last. Blocking, one caller; uses the threads of survey.h. Repeatable: a host that could not be
+// reached stays in the manifest, and the controller stays with it.
+#pragma once
+
+#include <vector>
+
+#include "common/base/error.h"
+#include "deploy/hosts/hosts.h"
+#include "deploy/rollout/survey.h"
+#include "deploy/rollout/up.h"
+
+namespace muster::rollout {
+
+struct DownRequest {
+  const hosts::Controller& controller;
+  const Crew& crew;
+  bool force = false;  // cancel the jobs that run
+  bool purge = false;  // remove state and logs, too
+};
+
+// No outcome: nothing is deployed there. Errors: Conflict (jobs run, or another one deploys), and
+// what keeps the controller's host from being reached.
+Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::string& cluster);
+
+}  // namespace muster::rollout

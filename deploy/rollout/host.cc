@@ -1,0 +1,131 @@
+#include "deploy/rollout/host.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "common/base/controls.h"
+#include "common/spec/keys/values.h"
+#include "common/text/shell_word.h"
+
+namespace muster::rollout {
+namespace {
+
+std::string below_home(const std::string& path) {
+  if (!path.starts_with("~/")) return path;
+  const char* home = std::getenv("HOME");
+  return std::string(home == nullptr ? "" : home) + path.substr(1);
+}
+
+ssh::Target target_of(const hosts::Login& login) {
+  ssh::Target target{.host = login.host,
+                     .port = login.port,
+                     .user = login.user,
+                     .identity_file = below_home(login.identity),
+                     .jump = login.jump,
+                     .known_hosts = {},
+                     .accept_new = login.accept_new};
+  if (!login.known_hosts.empty()) target.known_hosts.push_back(below_home(login.known_hosts));
+  return target;
+}
+
+}  // namespace
+
+std::string last_line(std::string_view text) {
+  constexpr std::size_t kLineMost = 300;
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  text.remove_prefix(text.rfind('\n') == std::string_view::npos ? 0 : text.rfind('\n') + 1);
+  return without_controls(spec::readable(text.substr(0, kLineMost)));
+}
+
+Error script_error(std::string_view doing, const ssh::Output& output) {
+  const std::string why = !output.signal.empty() ? fmt::format("ended by SIG{}", output.signal)
+                          : output.err.empty()   ? fmt::format("exit status {}", output.status)
+                                                 : last_line(output.err);
+  const bool full = output.err.find("No space left") != std::string::npos ||
+                    output.err.find("quota exceeded") != std::string::npos;
+  return {.code = full ? ErrorCode::ResourceExhausted : ErrorCode::Io,
+          .message = fmt::format("{}: {}{}", doing, why,
+                                 full ? "; the disk is full: make room, then run it again" : "")};
+}
+
+Result<Host> Host::open(const hosts::Login& login, const ssh::Options& options,
+                        ssh::Prompts& prompts) {
+  auto session = ssh::connect(target_of(login), options, prompts);
+  if (!session) return fail(std::move(session.error()));
+  Host host(login, std::move(*session));
+  if (login.sudo) {
+    if (auto found = host.find_sudo(prompts); !found) return fail(std::move(found.error()));
+  }
+  return host;
+}
+
+Result<void> Host::find_sudo(ssh::Prompts& prompts) {
+  const auto denied = [&](std::string_view why) {
+    return fail(ErrorCode::NotAllowed, fmt::format("becoming root on '{}': {}", login_.host, why));
+  };
+  auto tried = send(
+      "LC_ALL=C; export LC_ALL; if [ \"$(id -u)\" = 0 ]; then exit 0; fi; command -v sudo "
+      ">/dev/null || exit "
+      "47; sudo -n true >/dev/null && exit 46",
+      {}, kScriptTimeMost);
+  if (!tried) return fail(std::move(tried.error()));
+  if (tried->status == 0) return {};  // the login user is root
+  if (tried->status == 46) {
+    rise_ = Rise::Quiet;
+    return {};
+  }
+  if (tried->status == 47)
+    return denied(
+        "there is no sudo; log in as root, or remove sudo: true and run it as the "
+        "login user");
+  if (tried->err.find("password") == std::string::npos)
+    return denied(fmt::format("sudo refuses: {}", last_line(tried->err)));
+  const std::string user = login_.user.empty() ? "the login user" : login_.user;
+  auto answer = prompts.ask({.kind = ssh::Question::Kind::Password,
+                             .subject = "sudo of " + user,
+                             .text = fmt::format("password of {} for sudo", user)});
+  if (!answer)
+    return denied(
+        "sudo wants a password, and there is nobody to ask; let the login user run "
+        "sudo without one (NOPASSWD), or run this in a terminal");
+  password_ = std::move(*answer);
+  rise_ = Rise::Password;
+  auto checked = run("true");
+  if (!checked) return fail(std::move(checked.error()));
+  if (!checked->ok()) return denied(fmt::format("sudo refuses: {}", last_line(checked->err)));
+  return {};
+}
+
+Result<ssh::Output> Host::send(std::string_view command, std::string_view input, Duration timeout) {
+  return session_->run({.text = "sh -c " + shell_word(command)},
+                       input.empty() ? ssh::Source::none() : ssh::Source::memory(input), timeout);
+}
+
+Result<ssh::Output> Host::run(std::string_view script, std::string_view input, Duration timeout) {
+  if (rise_ == Rise::None) return send(script, input, timeout);
+  if (rise_ == Rise::Quiet) return send("exec sudo -n sh -c " + shell_word(script), input, timeout);
+  // sudo reads one line, and leaves the rest to the script. -k: it reads it every time.
+  std::string with_password;
+  with_password.reserve(password_.size() + 1 + input.size());
+  with_password.append(password_.c_str()).append("\n").append(input);
+  auto output = send("exec sudo -k -S -p '' sh -c " + shell_word(script), with_password, timeout);
+  ::explicit_bzero(with_password.data(), with_password.size());
+  return output;
+}
+
+Result<std::string> Host::need(std::string_view doing, std::string_view script,
+                               std::string_view input, Duration timeout) {
+  auto output = run(script, input, timeout);
+  if (!output) return fail(std::move(output.error()).in(doing));
+  if (!output->ok()) return fail(script_error(doing, *output));
+  return std::move(output->out);
+}
+
+Result<std::string> Host::need_long(std::string_view doing, std::string_view script,
+                                    Duration timeout) {
+  return need(doing, "exec sh -s", script, timeout);
+}
+
+}  // namespace muster::rollout

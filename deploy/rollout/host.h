@@ -1,0 +1,62 @@
+// A Host runs shell scripts on one host over one SSH session, as the login user or, with sudo, as
+// root. open() makes one. One thread at a time; blocking.
+//
+// Errors name the host. A password for sudo is asked once, only where `sudo -n` does not do, and is
+// sent on standard input alone.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/base/time.h"
+#include "deploy/hosts/hosts.h"
+#include "deploy/ssh/prompts.h"
+#include "deploy/ssh/session.h"
+
+namespace muster::rollout {
+
+inline constexpr Duration kScriptTimeMost = std::chrono::seconds(120);
+
+class Host {
+ public:
+  static Result<Host> open(const hosts::Login& login, const ssh::Options& options,
+                           ssh::Prompts& prompts);
+
+  // The script is the text of `sh -c`, its standard input is `input`. Any status is a result.
+  Result<ssh::Output> run(std::string_view script, std::string_view input = {},
+                          Duration timeout = kScriptTimeMost);
+  // The same; a status that is not 0 is an error: "DOING: the last line of standard error".
+  Result<std::string> need(std::string_view doing, std::string_view script,
+                           std::string_view input = {}, Duration timeout = kScriptTimeMost);
+  // The script is sent on standard input, for one that is too long for a command line.
+  Result<std::string> need_long(std::string_view doing, std::string_view script,
+                                Duration timeout = kScriptTimeMost);
+
+  // What a person should know of the connection: a key that was recorded.
+  [[nodiscard]] const std::vector<std::string>& notes() const {
+    return session_->transport().notes;
+  }
+  [[nodiscard]] const std::string& name() const { return login_.host; }
+
+ private:
+  enum class Rise { None, Quiet, Password };
+  Host(hosts::Login login, std::unique_ptr<ssh::Session> session)
+      : login_(std::move(login)), session_(std::move(session)) {}
+  Result<void> find_sudo(ssh::Prompts& prompts);
+  Result<ssh::Output> send(std::string_view command, std::string_view input, Duration timeout);
+
+  hosts::Login login_;
+  std::unique_ptr<ssh::Session> session_;
+  Rise rise_ = Rise::None;
+  ssh::Secret password_;
+};
+
+// The last line of a program's error output, for a sentence.
+std::string last_line(std::string_view text);
+// A failed script as an error. A full disk is ResourceExhausted.
+Error script_error(std::string_view doing, const ssh::Output& output);
+
+}  // namespace muster::rollout

@@ -1,0 +1,215 @@
+#include "deploy/rollout/judge.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "common/digest/sha256.h"
+
+namespace muster::rollout {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kStateKb = 512 << 10;  // an agent starts no rank below 256 MiB
+constexpr std::uint64_t kProgramSlackKb = 16 << 10;
+constexpr auto kClockNoted = 60s;
+constexpr auto kClockStops = 12h;  // certificates begin 24 hours before they are made
+
+bool is_network_disk(std::string_view type) {
+  return type.starts_with("nfs") || type.starts_with("smb") || type == "cifs" || type == "lustre" ||
+         type == "gpfs" || type == "ceph" || type == "fuseblk";
+}
+
+std::uint64_t mib(std::uint64_t kb) { return kb >> 10U; }
+
+class Judge {
+ public:
+  explicit Judge(const JudgeInput& input) : in_(input), check_(input.check) {}
+
+  std::vector<Finding> all() {
+    if (check_.kernel != "Linux" && !check_.kernel.empty())
+      stop(fmt::format("it runs {}; muster runs on Linux", check_.kernel));
+    programs();
+    disks();
+    clock();
+    if (!check_.sha256sum) stop("there is no 'sha256sum' on PATH (coreutils or busybox)");
+    if (check_.config_foreign)
+      stop(fmt::format("'{}' is there, and muster deploy did not write it; move it away first",
+                       check_.places.config_file(in_.wanted.role)));
+    if (in_.wanted.role == Role::Controller && check_.port_taken && !check_.running)
+      stop(
+          fmt::format("another program listens at the controller's port ({}); stop it, or set "
+                      "another one with controller: {{listen: HOST:PORT}}",
+                      in_.wanted.address));
+    if (in_.wanted.role == Role::Agent) {
+      for (Finding& each : judge_way(in_.wanted, check_, in_.controller_runs))
+        out_.push_back(std::move(each));
+      if (!check_.cgroup2)
+        note("no cgroup v2: what a run leaves behind is found by its process tag alone");
+    }
+    if (check_.selinux_enforcing && check_.places.systemd)
+      note(
+          fmt::format("SELinux is enforcing: if the daemon does not start, run 'restorecon -R "
+                      "{}' and see 'ausearch -m avc'",
+                      check_.places.prefix));
+    if (!check_.places.systemd)
+      note(check_.uid == 0 ? "systemd is not process 1: muster's own supervisor restarts the "
+                             "daemon; after a reboot of the host run 'muster deploy up' again"
+                           : fmt::format("not root: the daemon runs as '{}' under muster's own "
+                                         "supervisor; after a reboot of the host run 'muster "
+                                         "deploy up' again",
+                                         check_.user));
+    return std::move(out_);
+  }
+
+ private:
+  void stop(std::string text) { out_.push_back({.stops = true, .text = std::move(text)}); }
+  void note(std::string text) { out_.push_back({.stops = false, .text = std::move(text)}); }
+
+  void programs() {
+    if (in_.programs != nullptr) return;
+    stop(
+        fmt::format("its architecture is {}, and there are programs for {} only; name a release "
+                    "for it with --bundle FILE.tar.gz",
+                    check_.arch, in_.architectures.empty() ? "none" : in_.architectures));
+  }
+
+  void disk(const DiskCheck& disk, std::string_view what, const std::string& path,
+            std::uint64_t need_kb) {
+    if (disk.has("ro")) {
+      stop(fmt::format("{} '{}' is on a disk that is mounted read-only", what, path));
+      return;
+    }
+    if (!disk.writable)
+      stop(
+          fmt::format("'{}' may not write to '{}', where {} '{}' is to be; log in as root, set "
+                      "sudo: true, or name another directory",
+                      check_.user, disk.path, what, path));
+    if (disk.free_kb < need_kb)
+      stop(fmt::format("{} '{}' has {} MiB free, and needs {} MiB; make room", what, path,
+                       mib(disk.free_kb), mib(need_kb)));
+  }
+
+  void disks() {
+    std::uint64_t need = 0;
+    if (in_.programs != nullptr) {
+      for (const std::string_view name : programs_of(in_.wanted.role)) {
+        const auto at = in_.programs->find(std::string(name));
+        const auto there = check_.programs.find(std::string(name));
+        if (at == in_.programs->end() ||
+            (there != check_.programs.end() && there->second == at->second.sha256))
+          continue;
+        need += at->second.bytes / 1024 + 1;
+      }
+    }
+    disk(check_.prefix_disk, "the prefix", check_.places.prefix,
+         need == 0 ? 0 : need + kProgramSlackKb);
+    if (check_.prefix_disk.has("noexec"))
+      stop(
+          fmt::format("the prefix '{}' is on a disk that is mounted noexec, so no program runs "
+                      "there; name another directory with prefix:",
+                      check_.places.prefix));
+    disk(check_.state_disk, "the state directory", check_.places.state_dir,
+         check_.running ? 0 : kStateKb);
+    if (is_network_disk(check_.state_disk.type))
+      stop(
+          fmt::format("the state directory '{}' is on a network disk ({}); it must be on a disk "
+                      "of the host: set state_dir:",
+                      check_.places.state_dir, check_.state_disk.type));
+  }
+
+  void clock() {
+    const auto off = in_.clock_ahead < 0s ? -in_.clock_ahead : in_.clock_ahead;
+    if (off <= kClockNoted + in_.clock_slack) return;
+    const std::string text =
+        fmt::format("its clock is {} s {} the clock here; run NTP or chrony on it", off.count(),
+                    in_.clock_ahead < 0s ? "behind" : "ahead of");
+    if (off > kClockStops) {
+      stop(text + ": certificates would not count there");
+    } else {
+      note(text);
+    }
+  }
+
+  const JudgeInput& in_;
+  const HostCheck& check_;
+  std::vector<Finding> out_;
+};
+
+std::string words_sha(const std::vector<std::string>& words) {
+  std::string bytes;
+  for (const std::string& word : words) {
+    bytes += word;
+    bytes += '\0';
+  }
+  return sha256_hex(bytes);
+}
+
+}  // namespace
+
+std::vector<Finding> judge(const JudgeInput& input) { return Judge(input).all(); }
+
+std::vector<Finding> judge_way(const Wanted& wanted, const HostCheck& check, bool controller_runs) {
+  const auto finding = [&](bool stops, std::string_view why) {
+    return std::vector{
+        Finding{.stops = stops,
+                .text = fmt::format("the controller's address {} {}", wanted.address, why)}};
+  };
+  switch (check.way) {
+    case WayState::Open: return {};
+    case WayState::Unknown: return finding(false, "was not tried: there is no bash, python3 or nc");
+    case WayState::Refused:
+      if (!controller_runs) return {};  // the way is free as far as the controller's machine
+      return finding(true,
+                     "refuses connections from this host, though the controller runs: a firewall, "
+                     "or it listens at another address (controller: {listen: ...})");
+    case WayState::Silent:
+      return finding(true, "does not answer this host within 5 s: open the port in the firewall");
+    case WayState::NoName:
+      return finding(true,
+                     "has a name that this host does not know; give one that it knows, or a "
+                     "number, with controller: {address: HOST:PORT}");
+    case WayState::Unreachable:
+      return finding(true,
+                     "cannot be reached from this host: there is no route; give an address in a "
+                     "network of both, with controller: {address: HOST:PORT}");
+  }
+  return {};
+}
+
+Steps steps_for(const Wanted& wanted, const HostCheck& check, const ProgramSet& programs,
+                const std::string& version) {
+  Steps steps;
+  for (const std::string_view name : programs_of(wanted.role)) {
+    const auto at = programs.find(std::string(name));
+    const auto there = check.programs.find(std::string(name));
+    if (at == programs.end()) continue;
+    if (there == check.programs.end() || there->second != at->second.sha256)
+      steps.upload.emplace_back(name);
+  }
+  steps.set_current = check.current != version;
+  steps.write_config = check.config_sha != sha256_hex(config_text(wanted, check.places));
+  steps.issue = wanted.role == Role::Agent &&
+                !(check.credentials_valid && check.credentials_of == "node '" + wanted.name + "'");
+  const auto program = programs.find(std::string(program_of(wanted.role)));
+  steps.start = !check.running || program == programs.end() ||
+                check.running_exe_sha != program->second.sha256 ||
+                check.running_words_sha != words_sha(command_words(wanted, check.places));
+  return steps;
+}
+
+std::string text_of(const Steps& steps, const HostCheck& check) {
+  std::vector<std::string> words;
+  if (!steps.upload.empty())
+    words.push_back(fmt::format("upload {}", fmt::join(steps.upload, ", ")));
+  if (steps.set_current) words.emplace_back("make it the current version");
+  if (steps.write_config) words.emplace_back("write its configuration");
+  if (steps.issue)
+    words.emplace_back(check.credentials_there ? "issue new credentials" : "issue credentials");
+  if (steps.start) words.emplace_back(check.running ? "start it again" : "start it");
+  return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, "; "));
+}
+
+}  // namespace muster::rollout

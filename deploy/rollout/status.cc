@@ -1,0 +1,69 @@
+#include "deploy/rollout/status.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "common/base/version.h"
+#include "deploy/rollout/controller_host.h"
+
+namespace muster::rollout {
+
+std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& crew) {
+  auto surveyed = survey(wanted_of(file), file.controller, nullptr, std::string(kVersion), crew);
+  std::vector<DaemonStatus> out;
+  std::map<std::string, NodeSeen> nodes;
+  std::optional<Manifest> manifest;
+  std::string trouble = "the controller's host is not reachable";
+  bool answers = false;
+  if (Surveyed& first = surveyed.front(); !first.error) {
+    ControllerHost controller(std::move(*first.host), first.check.places);
+    if (auto read = controller.read_manifest()) {
+      manifest = std::move(*read);
+    } else {
+      trouble = read.error().message;
+    }
+    if (auto seen = controller.nodes()) {
+      nodes = std::move(*seen);
+      answers = true;
+    } else {
+      trouble = first.check.running ? seen.error().message : "the controller does not run";
+    }
+  }
+  for (const Surveyed& one : surveyed) {
+    DaemonStatus row{.name = one.wanted.name,
+                     .host = one.wanted.login.host,
+                     .reachable = !one.error,
+                     .running = one.check.running,
+                     .version = one.check.current};
+    if (one.wanted.role == Role::Controller) {
+      row.registered = answers;
+    } else if (const auto at = nodes.find(row.name); at != nodes.end()) {
+      row.registered = at->second.alive;
+      if (at->second.alive) row.version = at->second.version;
+    }
+    if (one.error) {
+      row.text = one.error->message;
+    } else if (one.check.current.empty()) {
+      row.text = "nothing is deployed there";
+    } else if (!row.running) {
+      row.text = "it does not run; 'muster deploy up' starts it";
+    } else if (!row.registered) {
+      row.text = answers ? "it runs, and the controller does not see it" : trouble;
+    }
+    out.push_back(std::move(row));
+  }
+  if (!manifest) return out;
+  for (const auto& [name, deployed] : manifest->agents) {
+    if (std::ranges::find(out, name, &DaemonStatus::name) != out.end()) continue;
+    const auto at = nodes.find(name);
+    out.push_back({.name = name,
+                   .host = deployed.login.host,
+                   .registered = at != nodes.end() && at->second.alive,
+                   .version = deployed.versions.empty() ? "" : deployed.versions.back(),
+                   .text = "deployed, and no longer in the file; 'muster deploy down' removes it"});
+  }
+  return out;
+}
+
+}  // namespace muster::rollout

@@ -1,0 +1,252 @@
+#include "deploy/rollout/up.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "common/digest/sha256.h"
+#include "deploy/rollout/actions.h"
+#include "deploy/rollout/controller_host.h"
+
+namespace muster::rollout {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+constexpr auto kControllerStarts = 60s;
+constexpr int kAskEveryMs = 500;
+
+class Up {
+ public:
+  Up(const UpRequest& request, std::vector<Surveyed> surveyed)
+      : request_(request), all_(std::move(surveyed)), outcomes_(all_.size()) {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      outcomes_[i].name = all_[i].wanted.name;
+      outcomes_[i].host = all_[i].wanted.login.host;
+    }
+  }
+
+  Result<std::vector<Outcome>> run() {
+    Surveyed& first = all_.front();
+    if (first.error) return fail(std::move(*first.error));
+    if (first.stopped())
+      return fail(ErrorCode::Internal,
+                  fmt::format("bringing up the controller on '{}': {}; nothing was changed",
+                              first.wanted.login.host, first.why()));
+    controller_ = std::make_unique<ControllerHost>(std::move(*first.host), first.check.places);
+    if (auto locked = controller_->lock(); !locked) return fail(std::move(locked.error()));
+    auto done = locked_run();
+    controller_->unlock();
+    if (!done) return fail(std::move(done.error()));
+    return std::move(outcomes_);
+  }
+
+ private:
+  [[nodiscard]] const std::string& version() const { return request_.programs.version(); }
+
+  Result<void> locked_run() {
+    auto found = controller_->read_manifest();
+    if (!found) return fail(std::move(found.error()));
+    if (*found) manifest_ = std::move(**found);
+    if (*found && manifest_.cluster != request_.file.cluster)
+      return fail(
+          ErrorCode::Conflict,
+          fmt::format("deploying cluster '{}': the manifest on '{}' is of cluster '{}'; "
+                      "is it the right hosts.yaml?",
+                      request_.file.cluster, all_.front().wanted.login.host, manifest_.cluster));
+    manifest_.cluster = request_.file.cluster;
+    if (auto up = controller(); !up) return up;
+    auto cluster = controller_->cluster_id();
+    if (!cluster) return fail(std::move(cluster.error()));
+    cluster_id_ = std::move(*cluster);
+    if (auto prepared = prepare_agents(); !prepared) return prepared;
+    for_each_host(all_.size(), [&](std::size_t i) {
+      if (i > 0 && !all_[i].stopped()) finish(i, agent(all_[i]));
+    });
+    wait_registered();
+    return write_end();
+  }
+
+  void record(Deployed& into, const Surveyed& one, bool whole) {
+    into.login = one.wanted.login;
+    into.places = one.check.places;
+    into.config_sha = sha256_hex(config_text(one.wanted, one.check.places));
+    into.whole = whole;
+    std::erase(into.versions, version());
+    into.versions.push_back(version());
+  }
+
+  Result<void> install(Host& host, const Surveyed& one) {
+    const ProgramSet& set = *request_.programs.set_for(one.check.arch);
+    const Places& places = one.check.places;
+    for (const std::string& name : one.steps.upload) {
+      const ProgramFacts& facts = set.at(name);
+      say(one, fmt::format("sending {} ({} MiB)", name, (facts.bytes >> 20U) + 1));
+      if (auto sent =
+              install_program(host, places.bin(version()), name, facts,
+                              request_.programs.bytes(one.check.arch, name), one.check.gzip);
+          !sent)
+        return sent;
+    }
+    if (one.steps.set_current) {
+      if (auto set_it = set_current(host, places, version()); !set_it) return set_it;
+    }
+    if (one.steps.write_config) return write_config(host, one.wanted, places);
+    return {};
+  }
+
+  Result<void> controller() {
+    Surveyed& one = all_.front();
+    if (!one.steps.none()) {
+      record(manifest_.controller, one, false);
+      if (auto written = controller_->write_manifest(manifest_); !written) return written;
+      auto done = controller_->with_host([&](Host& host) -> Result<void> {
+        if (auto installed = install(host, one); !installed) return installed;
+        if (!one.steps.start) return {};
+        say(one, "starting the controller");
+        return start_daemon(host, Role::Controller, one.check.places);
+      });
+      if (!done) return done;
+    }
+    for (const auto until = Clock::now() + kControllerStarts;;) {
+      const auto nodes = controller_->nodes();
+      if (nodes) break;
+      if (Clock::now() > until)
+        return fail(ErrorCode::Internal,
+                    fmt::format("starting the controller on '{}': it does not answer: {}",
+                                one.wanted.login.host, controller_->with_host([&](Host& host) {
+                                  const std::string line =
+                                      log_end(host, Role::Controller, one.check.places);
+                                  return line.empty() ? nodes.error().message : line;
+                                })));
+      ::poll(nullptr, 0, kAskEveryMs);
+    }
+    record(manifest_.controller, one, true);
+    outcomes_.front().good = true;
+    outcomes_.front().changed = !one.steps.none();
+    if (outcomes_.front().changed) say(one, "the controller runs");
+    return {};
+  }
+
+  // The check of a host that was surveyed before the controller ran says nothing about the way.
+  Result<void> prepare_agents() {
+    for_each_host(all_.size(), [&](std::size_t i) {
+      Surveyed& one = all_[i];
+      if (i == 0 || one.stopped()) return;
+      if (one.check.way == WayState::Refused) {
+        if (auto checked =
+                check_again(one, request_.file.controller, &request_.programs, version(), true);
+            !checked)
+          one.error = std::move(checked.error());
+      }
+      if (!one.error && one.check.credentials_cluster != cluster_id_) one.steps.issue = true;
+    });
+    bool any = false;
+    for (std::size_t i = 1; i < all_.size(); ++i) {
+      Surveyed& one = all_[i];
+      if (one.stopped()) {
+        outcomes_[i].text = one.why();
+        say(one, one.why());
+      } else if (!one.steps.none()) {
+        record(manifest_.agents[one.wanted.name], one, false);
+        any = true;
+      }
+    }
+    if (!any) return {};
+    return controller_->write_manifest(manifest_);
+  }
+
+  // The one step that gives a node its identity.
+  Result<void> give_credentials(Surveyed& one) {
+    auto credentials = controller_->issue_credentials(one.wanted.name);
+    if (!credentials) return fail(std::move(credentials.error()));
+    return write_credentials(*one.host, one.check.places,
+                             std::string_view(credentials->c_str(), credentials->size()));
+  }
+
+  Result<void> agent(Surveyed& one) {
+    if (one.steps.none()) return {};
+    if (auto installed = install(*one.host, one); !installed) return installed;
+    if (one.steps.issue) {
+      say(one, "issuing credentials");
+      if (auto given = give_credentials(one); !given) return given;
+    }
+    if (!one.steps.start) return {};
+    say(one, "starting the agent");
+    return start_daemon(*one.host, Role::Agent, one.check.places);
+  }
+
+  void finish(std::size_t i, const Result<void>& done) {
+    outcomes_[i].good = done.has_value();
+    outcomes_[i].changed = done && !all_[i].steps.none();
+    if (done) return;
+    outcomes_[i].text = done.error().message;
+    say(all_[i], done.error().message);
+  }
+
+  void wait_registered() {
+    std::vector<std::size_t> waiting;
+    for (std::size_t i = 1; i < all_.size(); ++i)
+      if (outcomes_[i].good) waiting.push_back(i);
+    std::string last = "the controller does not see the node";
+    for (const auto until = Clock::now() + request_.register_time; !waiting.empty();) {
+      const auto nodes = controller_->nodes();
+      if (nodes) {
+        std::erase_if(waiting, [&](std::size_t i) {
+          const auto at = nodes->find(all_[i].wanted.name);
+          if (at == nodes->end() || !at->second.alive) return false;
+          if (outcomes_[i].changed) say(all_[i], "registered");
+          return true;
+        });
+      } else {
+        last = nodes.error().message;
+      }
+      if (waiting.empty() || Clock::now() > until) break;
+      ::poll(nullptr, 0, kAskEveryMs);
+    }
+    for (const std::size_t i : waiting) {
+      const std::string line = log_end(*all_[i].host, Role::Agent, all_[i].check.places);
+      outcomes_[i].good = false;
+      outcomes_[i].text = fmt::format(
+          "the agent was started, and {} after {} s{}", last, request_.register_time.count(),
+          line.empty() ? "" : fmt::format("; its log ends with: {}", line));
+      say(all_[i], outcomes_[i].text);
+    }
+  }
+
+  Result<void> write_end() {
+    bool changed = outcomes_.front().changed;
+    for (std::size_t i = 1; i < all_.size(); ++i) {
+      const auto at = manifest_.agents.find(all_[i].wanted.name);
+      if (!outcomes_[i].good) continue;
+      const bool was_whole = at != manifest_.agents.end() && at->second.whole;
+      if (was_whole && !outcomes_[i].changed) continue;
+      record(manifest_.agents[all_[i].wanted.name], all_[i], true);
+      changed = true;
+    }
+    if (!changed) return {};
+    return controller_->write_manifest(manifest_);
+  }
+
+  void say(const Surveyed& one, const std::string& text) const {
+    request_.crew.progress(one.wanted.name, text);
+  }
+
+  const UpRequest& request_;
+  std::vector<Surveyed> all_;
+  std::vector<Outcome> outcomes_;
+  std::unique_ptr<ControllerHost> controller_;
+  Manifest manifest_;
+  std::string cluster_id_;
+};
+
+}  // namespace
+
+Result<std::vector<Outcome>> run_up(const UpRequest& request, std::vector<Surveyed> surveyed) {
+  return Up(request, std::move(surveyed)).run();
+}
+
+}  // namespace muster::rollout

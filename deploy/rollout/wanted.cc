@@ -1,0 +1,115 @@
+#include "deploy/rollout/wanted.h"
+
+#include <fmt/format.h>
+
+namespace muster::rollout {
+namespace {
+
+// Returns the word as ExecStart= reads it (systemd.service(5), "Command lines").
+std::string unit_word(std::string_view word) {
+  std::string out = "\"";
+  for (const char c : word) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '%' || c == '$') out += c;
+    out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace
+
+std::string_view to_string(Role role) { return role == Role::Controller ? "controller" : "agent"; }
+
+std::string_view program_of(Role role) {
+  return role == Role::Controller ? "muster-controller" : "muster-agent";
+}
+
+std::vector<std::string_view> programs_of(Role role) {
+  if (role == Role::Controller) return {"muster", "muster-controller"};
+  return {"muster", "muster-agent", "muster-worker"};
+}
+
+std::vector<Wanted> wanted_of(const hosts::HostsFile& file) {
+  std::vector<Wanted> out;
+  out.push_back({.role = Role::Controller,
+                 .name = "controller",
+                 .login = file.controller.login,
+                 .state_dir = file.controller.state_dir,
+                 .address = file.controller.listen,
+                 .options = file.controller.options});
+  for (const hosts::Agent& agent : file.agents) {
+    out.push_back({.role = Role::Agent,
+                   .name = agent.name,
+                   .login = agent.login,
+                   .state_dir = agent.state_dir,
+                   .address = file.controller.address,
+                   .options = agent.options});
+  }
+  return out;
+}
+
+std::string unit_name(Role role) { return fmt::format("muster-{}.service", to_string(role)); }
+
+std::string Places::bin(std::string_view version) const {
+  return fmt::format("{}/{}/bin", prefix, version);
+}
+std::string Places::current() const { return prefix + "/current"; }
+std::string Places::role_dir(Role role) const {
+  return fmt::format("{}/{}", prefix, to_string(role));
+}
+std::string Places::credentials() const { return role_dir(Role::Agent) + "/credentials.pem"; }
+std::string Places::config_file(Role role) const {
+  return systemd ? "/etc/systemd/system/" + unit_name(role) : role_dir(role) + "/command-line";
+}
+
+std::vector<std::string> command_words(const Wanted& wanted, const Places& places) {
+  std::vector<std::string> words = {
+      fmt::format("{}/bin/{}", places.current(), program_of(wanted.role)),
+      "--state-dir=" + places.state_dir};
+  if (wanted.role == Role::Controller) {
+    words.push_back("--listen=" + wanted.address);
+  } else {
+    words.push_back("--controller=" + wanted.address);
+    words.push_back("--credentials=" + places.credentials());
+    words.push_back("--name=" + wanted.name);
+  }
+  words.push_back(fmt::format("--log-file={}/{}.log", places.state_dir, program_of(wanted.role)));
+  words.insert(words.end(), wanted.options.begin(), wanted.options.end());
+  return words;
+}
+
+std::string config_text(const Wanted& wanted, const Places& places) {
+  const std::vector<std::string> words = command_words(wanted, places);
+  std::string text;
+  if (!places.systemd) {
+    for (const std::string& word : words) text += word + "\n";
+    return text;
+  }
+  // The ranks' workers live on when the agent ends: KillMode=process. Their cgroups are the
+  // agent's: Delegate=yes. A rank that the kernel kills for memory must not end the agent.
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + unit_word(word);
+  return fmt::format(
+      "[Unit]\n{}\n"
+      "Description=muster {}\n"
+      "Wants=network-online.target\n"
+      "After=network-online.target\n"
+      "StartLimitIntervalSec=0\n"
+      "\n[Service]\n"
+      "ExecStart={}\n"
+      "Restart=always\n"
+      "RestartSec=2\n"
+      "KillMode=process\n"
+      "Delegate=yes\n"
+      "OOMPolicy=continue\n"
+      "TasksMax=infinity\n"
+      "LimitMEMLOCK=infinity\n"
+      "LimitNOFILE=1048576\n"
+      "\n[Install]\n"
+      "WantedBy=multi-user.target\n",
+      kUnitMark,
+      wanted.role == Role::Controller ? std::string("controller")
+                                      : fmt::format("agent of node {}", wanted.name),
+      text);
+}
+
+}  // namespace muster::rollout

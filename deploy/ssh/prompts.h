@@ -1,0 +1,55 @@
+// Prompts asks a person for secrets: a password of a host, the passphrase of a key file. PromptOnce
+// lets any number of sessions share one answer, so that a person answers each question once.
+//
+// Prompts::ask() may be called from every thread that connects, also at the same time. PromptOnce
+// passes on one question at a time; the others wait until it is answered.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/mutex.h"
+#include "deploy/ssh/secret.h"
+
+namespace muster::ssh {
+
+struct Question {
+  enum class Kind : std::uint8_t { Passphrase, Password };
+  Kind kind = Kind::Password;
+  // of a passphrase: the path of the key; of a password: "USER@HOST"
+  std::string subject;
+  // one line for people, without control characters: "passphrase of the key '/keys/id_ed25519'"
+  std::string text;
+};
+
+class Prompts {
+ public:
+  virtual ~Prompts() = default;
+  // Nothing: nobody can answer (no terminal), or the person gave no answer.
+  virtual std::optional<Secret> ask(const Question& question) = 0;
+};
+
+// For programs that run without a person.
+class NoPrompts final : public Prompts {
+ public:
+  std::optional<Secret> ask(const Question&) override { return std::nullopt; }
+};
+
+// Remembers each answer, also the one that nobody gave, until it is destroyed. `inner` must live as
+// long.
+class PromptOnce final : public Prompts {
+ public:
+  explicit PromptOnce(Prompts& inner) : inner_(inner) {}
+  std::optional<Secret> ask(const Question& question) override;
+
+ private:
+  Prompts& inner_;
+  Mutex mutex_;
+  std::map<std::pair<Question::Kind, std::string>, std::optional<Secret>> answers_
+      MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::ssh

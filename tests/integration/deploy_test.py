@@ -1,0 +1,296 @@
+#!/usr/bin/python3
+"""muster deploy over SSH: hosts with real SSH servers (ssh_hosts.py), from nothing to a running cluster and back to nothing, and what is in the way.
+
+MUSTER_TEST_HOSTS says how many hosts there are (default 3: the controller's and two nodes).
+
+Run:  /usr/bin/python3 -B tests/integration/deploy_test.py [-v] [CASE]       (MUSTER_BIN names the binaries' folder)
+"""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import namespaces
+import ssh_hosts
+from cluster import wait_until
+from cluster.programs import DEADLINE, binary
+
+HOSTS = max(3, int(os.environ.get("MUSTER_TEST_HOSTS") or 3))
+LEFT = "find /opt /var/lib ~root /home/ann -mindepth 1 -not -path '*/.ssh*' -not -name .ssh"
+
+
+class Fleet:
+    """Hosts 0 to N-1; the controller is on host 0, the nodes are n1 to nN-1."""
+
+    def __init__(self, count=HOSTS, options=None):
+        self.folder = tempfile.mkdtemp(prefix="deploy")
+        ssh_hosts.prepare(self.folder)
+        self.hosts = []
+        try:
+            for number in range(count):
+                self.hosts.append(ssh_hosts.SshHost(self.folder, number, (options or {}).get(number, "")))
+        except BaseException:
+            self.close()
+            raise
+        self.write_known()
+        self.file = os.path.join(self.folder, "hosts.yaml")
+        self.write_hosts()
+
+    def close(self):
+        for host in self.hosts:
+            host.close()
+
+    def write_known(self):
+        with open(os.path.join(self.folder, "known_hosts"), "w", encoding="utf-8") as file:
+            file.write("".join(host.known() for host in self.hosts))
+
+    def write_hosts(self, agent=lambda number: {}, controller=None, defaults=None):
+        file = {
+            "cluster": "test",
+            "defaults": {"user": "root", "identity": f"{self.folder}/id", "known_hosts": f"{self.folder}/known_hosts", "devices": 2, **(defaults or {})},
+            "controller": {"host": self.hosts[0].address, **(controller or {})},
+            "agents": {f"n{host.number}": {"host": host.address, **agent(host.number)} for host in self.hosts[1:]},
+        }  # fmt: skip
+        with open(self.file, "w", encoding="utf-8") as out:
+            json.dump(file, out)  # JSON is YAML
+
+    def environment(self):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("SSH_", "MUSTER_"))}
+        return {**kept, "HOME": self.folder, "USER": "operator"}
+
+    def start(self, verb, *more):
+        return subprocess.Popen(
+            [binary("muster"), "deploy", verb, self.file, *more],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment(),
+        )  # fmt: skip
+
+    def deploy(self, verb, *more, code=0):
+        process = self.start(verb, *more)
+        out, err = process.communicate(timeout=DEADLINE * 2)
+        if process.returncode != code:
+            raise AssertionError(f"deploy {verb}: exit {process.returncode}, not {code}\n{out}\n{err}")
+        return out + err
+
+    def muster(self, *words, code=0):
+        """On the controller's host, by the programs that were deployed there."""
+        done = subprocess.run(
+            ["nsenter", f"--target={self.hosts[0].init_pid()}", "--mount", "--uts", "--ipc", "--net", "--pid",
+             "/opt/muster/current/bin/muster", "--controller", "/var/lib/muster/controller/endpoint.json", *words],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=DEADLINE, env={"PATH": os.environ["PATH"], "HOME": "/root"},
+        )  # fmt: skip
+        if done.returncode != code:
+            raise AssertionError(f"{words}: exit {done.returncode}\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+
+class DeployTest(unittest.TestCase):
+    count, options = HOSTS, None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fleet = Fleet(cls.count, cls.options)
+        cls.addClassCleanup(cls.fleet.close)
+
+    def assert_left_nothing(self):
+        for host in self.fleet.hosts:
+            self.assertEqual(host.sh(LEFT), "", f"{host.name}: files are left")
+            self.assertNotIn("muster", host.sh("cat /proc/[0-9]*/comm 2>/dev/null; true"), f"{host.name}: processes are left")
+
+    def assert_up(self):
+        self.assertNotIn(" no ", self.fleet.deploy("status"))
+
+
+class WholeLife(DeployTest):
+    """Up, a job over two nodes, up again, an agent that dies, down."""
+
+    def test_it(self):
+        fleet = self.fleet
+        plan = fleet.deploy("plan")
+        self.assertIn("upload muster, muster-controller", plan)
+        for host in fleet.hosts:
+            self.assertEqual(host.sh(LEFT + " -type f"), "", "plan changed something")
+        up = fleet.deploy("up")
+        self.assertEqual(up.count(" done "), HOSTS, up)
+        self.assert_up()
+        self.assertIn("nothing to do", fleet.deploy("plan"))
+        self.credentials_are_private()
+        self.a_job_runs()
+        before = [host.sh("cat /opt/muster/*/supervisor") for host in fleet.hosts]
+        again = fleet.deploy("up")
+        self.assertEqual(again.count(" unchanged "), HOSTS, again)
+        self.assertEqual(before, [host.sh("cat /opt/muster/*/supervisor") for host in fleet.hosts])
+        self.a_killed_agent_is_back(fleet.hosts[1])
+        self.a_killed_supervisor_is_replaced(fleet.hosts[2])
+        self.a_changed_option_starts_one_agent(before)
+        self.down_refuses_while_a_job_runs()
+        fleet.deploy("down", "--force", "--purge")
+        self.assert_left_nothing()
+        self.assertIn("nothing is deployed", fleet.deploy("down"))
+
+    def credentials_are_private(self):
+        for host in self.fleet.hosts[1:]:
+            self.assertEqual(host.sh("stat -c %a /opt/muster/agent/credentials.pem /opt/muster/agent").split(), ["600", "700"])
+            self.assertNotIn("PRIVATE KEY", host.sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '; cat /var/lib/muster/agent/*.log"))
+        self.assertEqual(self.fleet.hosts[0].sh("ls -d /opt/muster/controller/issue.* 2>/dev/null; true"), "")
+
+    def submit(self, name, command, wait=True):
+        text = (f"name: {name}\nengine: command\nlaunch: {{run: {json.dumps(command)}}}\nresources: {{nodes: 2, devices: 1, type: cpu}}\n"
+                "outputs: {dir: /tmp/out}\nrecovery: {max_restarts: 0}\n")  # fmt: skip
+        host = self.fleet.hosts[0]
+        host.sh(f"cat > /tmp/{name}.yaml <<'END'\n{text}END")
+        return self.fleet.muster("run", f"/tmp/{name}.yaml", *(["-q", "--timeout", "60s"] if wait else ["-d"]))
+
+    def a_job_runs(self):
+        self.submit("two", "uname -n")
+        logs = self.fleet.muster("logs", "two", "-f")
+        self.assertEqual({word for word in ("h1", "h2") if word in logs}, {"h1", "h2"}, logs)
+
+    def agent_pid(self, host):
+        return host.sh("cut -d' ' -f4 /opt/muster/agent/supervisor 2>/dev/null", check=False).strip()
+
+    def a_killed_agent_is_back(self, host):
+        old = self.agent_pid(host)
+        host.sh(f"kill -9 {old}")
+        wait_until(lambda: self.agent_pid(host) not in ("", old), what="the agent's next process")
+        self.wait_registered()
+
+    def a_killed_supervisor_is_replaced(self, host):
+        old = host.sh("cut -d' ' -f2 /opt/muster/agent/supervisor").strip()
+        host.sh(f"kill -9 {old}")
+        self.assertIn("start it", self.fleet.deploy("plan"))
+        self.fleet.deploy("up")
+        self.assertNotEqual(old, host.sh("cut -d' ' -f2 /opt/muster/agent/supervisor").strip())
+        self.assertEqual(host.sh("grep -lx muster-agent /proc/[0-9]*/comm | wc -l").strip(), "1")
+
+    def wait_registered(self):
+        def all_there():
+            items = json.loads(self.fleet.muster("node", "ls", "-o", "json"))["items"]
+            return sum(item.get("connected", False) and not item.get("silent", False) for item in items) == HOSTS - 1
+
+        wait_until(all_there, what="all nodes")
+
+    def a_changed_option_starts_one_agent(self, _):
+        host, other = self.fleet.hosts[1:3]
+        pids = self.agent_pid(host), self.agent_pid(other)
+        self.fleet.write_hosts(agent=lambda number: {"labels": {"rack": "r1"}} if number == 1 else {})
+        up = self.fleet.deploy("up")
+        self.assertEqual(up.count(" done "), 1, up)
+        self.assertNotEqual(self.agent_pid(host), pids[0])
+        self.assertEqual(self.agent_pid(other), pids[1])
+        self.assertIn("r1", self.fleet.muster("node", "show", "n1", "-o", "json"))
+
+    def down_refuses_while_a_job_runs(self):
+        self.submit("long", "sleep 600", wait=False)
+        self.assertIn("jobs have not ended: long", self.fleet.deploy("down", code=12))
+        self.assert_up()
+
+
+class Faults(DeployTest):
+    """Each has its sentence, leaves the other hosts alone, and the next run does only what is left."""
+
+    def tearDown(self):
+        self.fleet.write_known()
+        self.fleet.write_hosts()
+        self.fleet.deploy("down", "--force", "--purge")
+        self.assert_left_nothing()
+
+    def up_without_n2(self, sentence):
+        up = self.fleet.deploy("up", code=1)
+        self.assertRegex(up, sentence)
+        self.assertEqual(up.count(" done "), HOSTS - 1, up)
+
+    def up_with_n2(self):
+        up = self.fleet.deploy("up")
+        self.assertEqual((up.count(" done "), up.count(" unchanged ")), (1, HOSTS - 1), up)
+        self.assert_up()
+
+    def test_a_host_that_refuses_connections(self):
+        self.fleet.write_hosts(agent=lambda number: {"port": 2} if number == 2 else {})
+        self.up_without_n2(r"n2 .*refused")
+        self.fleet.write_hosts()
+        self.up_with_n2()
+
+    def test_a_changed_host_key(self):
+        host, known = self.fleet.hosts[2], self.fleet.hosts[2].known()
+        path = os.path.join(self.fleet.folder, "known_hosts")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(known, self.fleet.hosts[1].known().replace(self.fleet.hosts[1].address, host.address)))
+        self.up_without_n2(r"n2 .*key")
+        self.fleet.write_known()
+        self.up_with_n2()
+
+    def test_a_full_disk(self):
+        host = self.fleet.hosts[2]
+        host.sh("mount -t tmpfs -o size=20m none /opt")
+        self.up_without_n2(r"n2 .*'/opt/muster' has \d+ MiB free, and needs \d+ MiB")
+        host.sh("umount /opt")
+        self.up_with_n2()
+
+    def test_a_noexec_prefix(self):
+        host = self.fleet.hosts[2]
+        host.sh("mount -o remount,noexec /opt")
+        self.up_without_n2(r"n2 .*mounted noexec")
+        host.sh("mount -o remount,exec /opt")
+        self.up_with_n2()
+
+    def test_no_sudo(self):
+        self.fleet.write_hosts(agent=lambda number: {"user": "ann", "sudo": True} if number == 2 else {})
+        self.up_without_n2(r"n2 .*becoming root on .*: (there is no sudo|sudo)")
+        self.fleet.write_hosts()
+        self.up_with_n2()
+
+    def test_an_unreachable_controller(self):
+        host = self.fleet.hosts[2]
+        host.sh(f"ip route add unreachable {self.fleet.hosts[0].address}")
+        self.up_without_n2(r"n2 .*cannot be reached from this host")
+        host.sh(f"ip route del unreachable {self.fleet.hosts[0].address}")
+        self.up_with_n2()
+
+    def test_killed_in_the_middle_of_an_upload(self):
+        process = self.fleet.start("up")
+        while "sending muster-agent" not in process.stderr.readline():
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        up = self.fleet.deploy("up")
+        self.assertNotIn("failed", up)
+        self.assertRegex(up, r"controller +\S+ +unchanged")
+        self.assert_up()
+        for each in self.fleet.hosts:
+            self.assertEqual(each.sh("find /opt -name '*.new'"), "")
+
+    def test_two_at_once(self):
+        first = self.fleet.start("up")
+        while "sending" not in first.stderr.readline():
+            self.assertIsNone(first.poll())
+        second = self.fleet.deploy("up", code=12)
+        self.assertRegex(second, r"operator@\S+ deploys since 20\d\d-")
+        out, err = first.communicate(timeout=DEADLINE * 2)
+        self.assertEqual(first.returncode, 0, out + err)
+
+    def test_as_a_user_without_root(self):
+        self.fleet.write_hosts(defaults={"user": "ann"})
+        self.fleet.deploy("up")
+        self.assert_up()
+        self.assertEqual(self.fleet.hosts[1].sh("stat -c %U /home/ann/.muster/agent").strip(), "ann")
+        self.fleet.deploy("down", "--purge")
+
+
+class UnknownKeys(unittest.TestCase):
+    def test_a_mistake_has_its_place(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "hosts.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("controller: head\nagents:\n  a: {hots: x}\n")
+            done = subprocess.run([binary("muster"), "deploy", "up", path], capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn("hosts.yaml:3:7: key 'hots' is unknown; did you mean 'host'?", done.stderr)
+
+
+if __name__ == "__main__":
+    namespaces.main(("ip", "nsenter", "ssh-keygen"), "ip netns add a && ip link add va type veth peer vb netns a", ssh_hosts.why_not)

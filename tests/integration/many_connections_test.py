@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+"""More TCP connections than the controller has descriptors, of somebody without a certificate: the unix socket, agents and clients go on, and afterwards everything
+is as before.
+
+Run:  /usr/bin/python3 tests/integration/many_connections_test.py [-v] [CASE]       (needs python3-grpcio)
+"""
+
+import select
+import socket
+import threading
+import unittest
+
+import grpc
+import tls
+from cluster import SLOW, Cluster, wait_until
+from flood_test import HEALTH, REFLECTION, descriptors, grown_to
+
+LIMIT = 256  # descriptors of the controller: 64 connections over TCP, 32 without a certificate, 8 of one address
+PRESSED = 600
+KEPT = 0 if SLOW == 1 else 1024  # MiB that a sanitizer keeps of what was freed
+
+
+class Crowd:
+    """Keeps so many connections open, from each of the addresses in turn, and opens another one for each that is closed, until it ends."""
+
+    def __init__(self, at, addresses, count=PRESSED):
+        self._at, self._addresses, self._count = at, addresses, count
+        self.opened = 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._press, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        wait_until(lambda: self.opened > 2 * self._count, what="the crowd to press")
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
+
+    def _press(self):
+        poll, open_ = select.poll(), {}
+        while not self._end.is_set():
+            while len(open_) < self._count and not self._end.is_set():
+                one = socket.socket()
+                one.setblocking(False)
+                one.bind((self._addresses[self.opened % len(self._addresses)], 0))
+                one.connect_ex(self._at)
+                open_[one.fileno()] = one
+                poll.register(one, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
+                self.opened += 1
+            for number, _ in poll.poll(20):
+                poll.unregister(number)
+                open_.pop(number).close()
+        for one in open_.values():
+            one.close()
+
+
+class ManyConnections(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.close)
+        self.controller = self.cluster.controller(
+            listen="127.0.0.1:0", before=["prlimit", f"--nofile={LIMIT}:{LIMIT}"]
+        )
+        host, _, port = self.cluster.tcp_address().rpartition(":")
+        self.at = (host, int(port))
+        self.agent = self.cluster.agent("n0", devices=1, tcp=True)
+        self.user = self.cluster.credentials(user="ann")
+        self.cluster.trivial()
+        self.before = grown_to(self.controller)
+
+    def health(self, within=60):
+        """A call over TCP, on a connection of its own."""
+        with tls.channel(grpc, self.cluster, self.user) as channel:
+            ask = channel.unary_unary(HEALTH)
+            self.assertEqual(ask(b"", timeout=within, wait_for_ready=True), b"\x08\x01")
+
+    def check_works(self):
+        for _ in range(5):
+            self.assertEqual(self.cluster.muster("ps").code, 0)
+        self.cluster.trivial()  # by the socket to the agent's stream over TCP
+        self.assertTrue(self.agent.alive())
+        self.assertNotIn("agent disconnected", self.controller.logged())
+
+    def check_modest(self):
+        self.assertLess(grown_to(self.controller) - self.before, 100 + KEPT)
+        refused = [
+            line for line in self.controller.logged().splitlines() if "was refused" in line
+        ]
+        self.assertLess(len(refused), 6, "a line for each bound, not for each connection")
+        return refused
+
+    def test_one_address(self):
+        with Crowd(self.at, ["127.0.0.2"]):
+            self.check_works()
+            self.health()
+            # A new agent comes in, from another address.
+            other = self.cluster.agent("n1", devices=1, tcp=True)
+            other.wait_for("attached to the controller")
+            self.assertLess(descriptors(self.controller), LIMIT)
+        self.check_works()
+        self.health()
+        refused = self.check_modest()
+        self.assertIn("a connection from 127.0.0.2 was refused", "\n".join(refused))
+
+    def test_many_addresses(self):
+        before = descriptors(self.controller)
+        with Crowd(self.at, [f"127.0.1.{i}" for i in range(1, 120)]):
+            self.check_works()
+            self.assertLess(descriptors(self.controller), LIMIT)
+        self.health()
+        self.check_works()
+        self.check_modest()
+        wait_until(
+            lambda: descriptors(self.controller) < before + 10, what="the descriptors to be back"
+        )
+
+    def test_reflection_and_a_stream_are_calls_as_well(self):
+        with tls.channel(grpc, self.cluster, self.user) as channel:
+            ask = channel.stream_stream(REFLECTION)
+            answers = ask(iter([b"\x3a\x00"]), timeout=60)  # list_services
+            self.assertIn(b"muster.v1.JobService", next(iter(answers)))
+
+
+if __name__ == "__main__":
+    unittest.main()

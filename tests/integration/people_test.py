@@ -1,0 +1,238 @@
+#!/usr/bin/python3
+"""Users over TLS: whose job it is, what each role may do to it, and what is written down of refusals.
+
+Run:  /usr/bin/python3 tests/integration/people_test.py [-v] [CASE]
+"""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import unittest
+
+from cluster import Cluster
+
+ACCESS = """\
+users: {olga: operator, vera: viewer}
+"""
+SECRET = "alices-own-words"
+
+
+class People(unittest.TestCase):
+    args = ()
+
+    def setUp(self):
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.close)
+        self.access = self.cluster.write("access.yaml", ACCESS)
+        self.controller = self.cluster.controller(
+            "--access", self.access, *self.args, listen="127.0.0.1:0"
+        )
+        self.cluster.agent("n0", tcp=True)
+
+    def by(self, user, *args, code=0, **options):
+        """What `muster` prints for this user, over TCP."""
+        return self.cluster.muster(*args, env=self.cluster.over_tcp(user), code=code, **options)
+
+    def spec(self, name, gate=None):
+        run = f"read x < {gate.path}; echo over" if gate else f"echo {SECRET}"
+        return self.cluster.spec(
+            f"name: {name}\ndescription: {SECRET}\nengine: command\nruntime: {{env: {{WORD: {SECRET}}}}}\n"
+            f"launch: {{run: [sh, -c, '{run}']}}\nresources: {{devices: 1, type: cpu}}\n"
+        )
+
+    def submitted(self, user, name, gate=None):
+        job = self.by(user, "run", "-d", self.spec(name, gate)).out.split()[0]
+        self.cluster.jobs.append(job)
+        return job
+
+    def refused(self, user, *args, says):
+        done = self.by(user, *args, code=11)
+        self.assertIn(says, done.err)
+        self.assertNotIn(SECRET, done.out + done.err)
+        return done
+
+    def denials(self):
+        with open(self.cluster.path("controller", "denials.log"), encoding="utf-8") as file:
+            return file.read().splitlines()
+
+
+class Jobs(People):
+    def test_what_bob_may_not_do_to_alices_job(self):
+        job = self.submitted("alice", "alices")
+        self.by("alice", "wait", job)
+        says = "it is of user 'alice'"
+        for verb in ("logs", "why", "resume", "cancel"):
+            self.refused("bob", verb, job, says=says)
+        self.refused("bob", "env", job, "--rank", "0", says=says)
+        self.refused("bob", "ckpt", "ls", job, says=says)
+        for verb in (("show",), ("show", "-o", "json"), ("events",), ("ps", "-a", "--all-users", "-o", "wide")):
+            done = self.by("bob", *verb, *([] if verb[0] == "ps" else [job]))
+            self.assertIn("alice", done.out)
+            self.assertNotIn(SECRET, done.out + done.err, verb)
+            own = self.by("alice", *verb, *([] if verb[0] == "ps" else [job]))
+            if verb[0] != "events":
+                self.assertIn(SECRET, own.out, verb)
+        behind = self.cluster.spec(
+            f"name: behind\nengine: command\nlaunch: {{run: [cat, '${{inputs.it}}']}}\n"
+            f"inputs: {{it: 'job:{job}/it'}}\nresources: {{devices: 1, type: cpu}}\n"
+        )
+        self.refused("bob", "run", "-d", behind, says=says)
+        for user in ("alice", "olga"):
+            self.assertIn(SECRET, self.by(user, "logs", job).out)
+            self.assertIn(SECRET, self.by(user, "env", job, "--rank", "0").out)
+        self.assertIn(SECRET, self.cluster.output("logs", job))
+
+    def test_ps(self):
+        with self.cluster.gate() as gate:
+            job = self.submitted("alice", "alices", gate)
+            own = self.cluster.submit(
+                "name: owners\nengine: command\nlaunch: {run: 'true'}\nschedule: {after: [alices]}\n"
+                "resources: {devices: 1, type: cpu}\n"
+            )
+            empty = self.by("bob", "ps")
+            self.assertIn("2 jobs of other users; 'muster ps --all-users' shows them", empty.err)
+            self.assertNotIn("alices", empty.out)
+            self.assertRegex(self.by("alice", "ps").out, r"NAME .*\nalices ")
+            everybody = self.by("bob", "ps", "--all-users").out
+            self.assertRegex(everybody, r"NAME .*OWNER.*\n")
+            for name in ("alices", "owners"):
+                self.assertIn(name, everybody)
+            alices = json.loads(self.by("bob", "ps", "--user", "alice", "-o", "json").out)["items"]
+            self.assertEqual([one["owner"] for one in alices], ["alice"])
+            self.assertTrue(alices[0]["withheld"])
+            local = self.cluster.output("ps")  # over the socket everything, as ever
+            for name in ("alices", "owners"):
+                self.assertIn(name, local)
+            self.assertEqual(self.cluster.show(job)["owner"], "alice")
+            me = subprocess.run(["id", "-un"], capture_output=True, text=True, check=True).stdout
+            self.assertEqual(self.cluster.show(own)["owner"], me.strip())
+            gate.open()
+            self.cluster.wait(own)
+
+    def test_who_cancelled(self):
+        with self.cluster.gate() as gate:
+            job = self.submitted("alice", "alices", gate)
+            self.by("alice", "wait", job, "--for", "running", "--timeout", "60s")
+            self.refused("bob", "cancel", job, says="cancelling job")
+            self.by("olga", "cancel", job, "--reason", "too long")
+            self.cluster.wait(job, code=3)
+        self.assertIn("cancelled by olga: too long", self.by("alice", "why", job).out)
+        self.assertIn("cancel was asked for by olga", self.by("alice", "events", job).out)
+        # The socket has every right, and no name.
+        with self.cluster.gate("other") as gate:
+            job = self.submitted("alice", "again", gate)
+            self.cluster.muster("cancel", job, code=0)
+            self.cluster.wait(job, code=3)
+        self.assertIn("cancelled", self.cluster.output("why", job))
+
+    def test_after_a_restart(self):
+        job = self.submitted("alice", "alices")
+        self.by("alice", "wait", job)
+        self.controller.stop(signal.SIGKILL)
+        self.controller = self.cluster.controller("--access", self.access, listen="127.0.0.1:0")
+        self.assertEqual(self.cluster.show(job)["owner"], "alice")
+        self.refused("bob", "logs", job, says="it is of user 'alice'")
+
+
+class Archived(People):
+    args = ("--archive-after", "1s")
+
+    def test_whose_it_was(self):
+        job = self.submitted("alice", "alices")
+        self.by("alice", "wait", job)
+        self.cluster.wait_event(
+            lambda event: event["type"] == "job-archived" and event["jobId"] == job
+        )
+        for verb in (("logs",), ("why",), ("env", "--rank", "0"), ("resume",)):
+            self.refused("bob", *verb, job, says="it is of user 'alice'")
+        for verb in ("show", "events"):
+            self.assertNotIn(SECRET, self.by("bob", verb, job).out)
+        self.assertIn(SECRET, self.by("alice", "logs", job).out)
+        self.assertNotIn("alices", self.by("bob", "ps", "-a").out)
+        listed = self.by("bob", "ps", "-a", "--all-users").out
+        self.assertIn("alices", listed)
+        self.assertNotIn(SECRET, listed)
+
+
+class Roles(People):
+    def test_a_viewer(self):
+        with self.cluster.gate() as gate:
+            job = self.submitted("alice", "alices", gate)
+            says = "the role 'user' is needed, and this user has 'viewer'"
+            self.refused("vera", "run", "-d", self.spec("veras"), says=says)
+            self.refused("vera", "cancel", job, says=says)
+            self.refused("vera", "logs", job, says="it is of user 'alice'")
+            self.assertIn("alices", self.by("vera", "ps", "--all-users").out)
+            self.assertIn("n0", self.by("vera", "node", "ls").out)
+            gate.open()
+            self.cluster.wait(job)
+
+    def test_only_operators_end_nodes(self):
+        says = "the role 'operator' is needed"
+        self.refused("alice", "node", "declare-dead", "n0", says=says)
+        self.by("olga", "node", "declare-dead", "n0", code=12)  # it is alive
+
+    def test_a_reload(self):
+        job = self.submitted("alice", "alices")
+        self.by("alice", "wait", job)
+        self.refused("bob", "logs", job, says="it is of user 'alice'")
+        self.cluster.write("access.yaml", ACCESS + "others_may: [logs]\n")
+        self.controller.send_signal(signal.SIGHUP)
+        self.controller.wait_for("the access file was read again")
+        self.assertIn(SECRET, self.by("bob", "logs", job).out)
+        self.refused("bob", "why", job, says="it is of user 'alice'")
+        self.cluster.write("access.yaml", "user: {bob: operator}\n")
+        self.controller.send_signal(signal.SIGHUP)
+        self.controller.wait_for("access.yaml:1:1: unknown key 'user'; did you mean 'users'?")
+        self.assertIn(SECRET, self.by("bob", "logs", job).out)
+        self.refused("bob", "why", job, says="it is of user 'alice'")
+
+    def test_a_wrong_file_at_the_start(self):
+        self.controller.stop()
+        wrong = self.cluster.write("wrong.yaml", "users:\n  bob: boss\n")
+        for file, code, says in (
+            (wrong, 64, "wrong.yaml:2:8: unknown role 'boss'"),
+            (self.cluster.path("missing.yaml"), 70, "missing.yaml"),
+        ):
+            daemon = self.cluster.controller("--access", file, wait=False)
+            self.assertEqual(daemon.ended()[0], code)
+            self.assertIn(says, daemon.logged())
+
+
+class WithoutAFile(unittest.TestCase):
+    def test_every_certificate_is_user(self):
+        with Cluster() as cluster:
+            cluster.controller(listen="127.0.0.1:0")
+            cluster.agent("n0", tcp=True)
+            env = cluster.over_tcp("bob")
+            refused = cluster.muster("node", "declare-dead", "n0", env=env, code=11)
+            self.assertIn("the role 'operator' is needed, and this user has 'user'", refused.err)
+            cluster.env.update(env)
+            cluster.trivial()
+
+
+class Denials(People):
+    def test_a_line_and_a_count(self):
+        job = self.submitted("alice", "alices")
+        self.by("alice", "wait", job)
+        for _ in range(5):
+            self.refused("bob", "why", job, says="it is of user 'alice'")
+        path = self.cluster.path("controller", "denials.log")
+        self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        lines = [line for line in self.denials() if "method=JobService/ExplainJob" in line]
+        self.assertEqual(len(lines), 1, lines)
+        self.assertRegex(
+            lines[0],
+            rf"^\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\dZ user=bob method=JobService/ExplainJob job={job} count=1 "
+            r"why=\"it is of user 'alice', and you are user 'bob' with the role 'user';",
+        )
+        self.controller.stop()
+        lines = [line for line in self.denials() if "method=JobService/ExplainJob" in line]
+        self.assertEqual(len(lines), 2, lines)
+        self.assertIn(" count=4 ", lines[1])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,220 @@
+// Regression story: one method that does not ask whose job it is about shows it to everybody. So
+// each method of the table that needs a right to another user's job is called here for one, over
+// TLS. A method that is added gets its case from its descriptor, or this test asks for one.
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/dynamic_message.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "controller/access/call_rules.h"
+#include "tests/unit/controller/cluster_fixture.h"
+
+namespace muster::controller {
+namespace {
+
+using google::protobuf::Message;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kSecret = "alices-own-words";
+
+class OthersJobs : public ClusterTest {
+ protected:
+  struct Answer {
+    grpc::Status status;
+    std::string bytes;  // of all messages
+  };
+
+  // Any method: a request, then whatever comes until the end.
+  static Answer call(const std::shared_ptr<grpc::Channel>& channel, std::string_view method,
+                     const Message& request) {
+    grpc::GenericStub stub(channel);
+    grpc::CompletionQueue queue;
+    const auto made = context();
+    const auto stream = stub.PrepareCall(made.get(), std::string(method), &queue);
+    const auto waited = [&] {
+      void* tag = nullptr;
+      bool ok = false;
+      return queue.Next(&tag, &ok) && ok;
+    };
+    stream->StartCall(nullptr);
+    const grpc::Slice slice(request.SerializeAsString());
+    const grpc::ByteBuffer buffer(&slice, 1);
+    bool going = waited();
+    if (going) {
+      stream->WriteLast(buffer, grpc::WriteOptions(), nullptr);
+      waited();
+    }
+    Answer answer;
+    while (going) {
+      grpc::ByteBuffer message;
+      stream->Read(&message, nullptr);
+      going = waited();
+      std::vector<grpc::Slice> slices;
+      if (!going || !message.Dump(&slices).ok()) continue;
+      for (const grpc::Slice& one : slices)
+        answer.bytes.append(reinterpret_cast<const char*>(one.begin()), one.size());
+    }
+    stream->Finish(&answer.status, nullptr);
+    waited();
+    queue.Shutdown();
+    while (waited()) {
+    }
+    return answer;
+  }
+
+  // A request of this method that is about the job.
+  static std::unique_ptr<Message> request_about(std::string_view method, const std::string& job) {
+    std::string name(method.substr(1));
+    std::ranges::replace(name, '/', '.');
+    const auto* found = google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(name);
+    if (found == nullptr) return nullptr;
+    std::unique_ptr<Message> request(google::protobuf::MessageFactory::generated_factory()
+                                         ->GetPrototype(found->input_type())
+                                         ->New());
+    if (const auto* field = found->input_type()->FindFieldByName("job")) {
+      request->GetReflection()->SetString(request.get(), field, job);
+      if (const auto* until = found->input_type()->FindFieldByName("until_final"))
+        request->GetReflection()->SetBool(request.get(), until, true);
+      return request;
+    }
+    v1::JobSpec behind = spec("behind");
+    v1::InputSpec& input = *behind.add_inputs();
+    input.set_name("data");
+    input.set_from("job:" + job + "/data");
+    if (auto* submit = dynamic_cast<v1::SubmitJobRequest*>(request.get())) {
+      *submit->mutable_spec() = behind;
+    } else if (auto* plan = dynamic_cast<v1::PlanJobRequest*>(request.get())) {
+      *plan->mutable_spec() = behind;
+    } else if (auto* list = dynamic_cast<v1::ListJobsRequest*>(request.get())) {
+      list->set_all(true);
+    } else if (auto* stages = dynamic_cast<v1::FindStagesRequest*>(request.get())) {
+      stages->add_stages()->set_job_name("alices.stage");
+    } else {
+      return nullptr;
+    }
+    return request;
+  }
+
+  // Alice's job, which has ended.
+  std::string alices() {
+    const auto channel = tcp(pki::Role::User, "alice");
+    const auto stub = v1::JobService::NewStub(channel);
+    v1::SubmitJobRequest request;
+    *request.mutable_spec() = spec("alices");
+    request.mutable_spec()->set_description(kSecret);
+    v1::SubmitJobResponse submitted;
+    const grpc::Status taken = stub->SubmitJob(context().get(), request, &submitted);
+    EXPECT_TRUE(taken.ok()) << taken.error_message();
+    v1::CancelJobRequest cancel;
+    cancel.set_job(submitted.job_id());
+    cancel.set_reason(kSecret);
+    v1::CancelJobResponse cancelled;
+    EXPECT_TRUE(stub->CancelJob(context().get(), cancel, &cancelled).ok());
+    return submitted.job_id();
+  }
+};
+
+TEST_F(OthersJobs, EachMethodAsksWhoseJobItIs) {
+  const std::string job = alices();
+  const auto alice = tcp(pki::Role::User, "alice"), bob = tcp(pki::Role::User, "bob"),
+             olga = tcp(pki::Role::User, "olga");
+  std::size_t checked = 0;
+  for (const CallRule& rule : call_rules()) {
+    if (rule.right == JobRight::None) continue;
+    SCOPED_TRACE(rule.method);
+    const auto request = request_about(rule.method, job);
+    ASSERT_NE(request, nullptr) << "say how to ask this method for another user's job";
+    const Answer others = call(bob, rule.method, *request);
+    EXPECT_THAT(others.bytes, Not(HasSubstr(kSecret)));
+    EXPECT_THAT(others.status.error_message(), Not(HasSubstr(kSecret)));
+    if (rule.without == Without::Refused) {
+      EXPECT_EQ(others.status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+      EXPECT_THAT(others.status.error_message(), HasSubstr("it is of user 'alice'"));
+    } else {
+      EXPECT_TRUE(others.status.ok()) << others.status.error_message();
+    }
+    for (const auto& entitled : {alice, olga, channel_}) {
+      const Answer whole = call(entitled, rule.method, *request);
+      EXPECT_NE(whole.status.error_code(), grpc::StatusCode::PERMISSION_DENIED)
+          << whole.status.error_message();
+      if (rule.without == Without::Less && !rule.method.ends_with("/FindStages")) {
+        EXPECT_THAT(whole.bytes, HasSubstr(kSecret));
+      }
+    }
+    ++checked;
+  }
+  EXPECT_GE(checked, 12U);
+}
+
+TEST_F(OthersJobs, TheOwnerIsTheCertificatesOrTheControllersUser) {
+  EXPECT_EQ(this->job(alices()).owner(), "alice");
+  EXPECT_EQ(this->job(submitted("own")).owner(), kOwnUser);
+}
+
+TEST_F(OthersJobs, AViewerMayNotSubmit) {
+  const auto stub = v1::JobService::NewStub(tcp(pki::Role::User, "vera"));
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = spec("veras");
+  v1::SubmitJobResponse response;
+  const grpc::Status refused = stub->SubmitJob(context().get(), request, &response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("the role 'user' is needed"));
+}
+
+TEST_F(OthersJobs, AListOfOnesOwnCountsTheOthers) {
+  alices();
+  submitted("own");
+  const auto stub = v1::JobService::NewStub(tcp(pki::Role::User, "alice"));
+  v1::ListJobsRequest request;
+  request.set_all(true);
+  request.set_mine(true);
+  v1::ListJobsResponse listed;
+  ASSERT_TRUE(stub->ListJobs(context().get(), request, &listed).ok());
+  ASSERT_EQ(listed.jobs_size(), 1);
+  EXPECT_EQ(listed.jobs(0).owner(), "alice");
+  EXPECT_EQ(listed.others(), 1U);
+  ASSERT_TRUE(stub_->ListJobs(context().get(), request, &listed).ok());
+  EXPECT_EQ(listed.jobs_size(), 2);  // over the socket all are one's own
+  EXPECT_EQ(listed.others(), 0U);
+  request.set_owner(kOwnUser);
+  ASSERT_TRUE(stub->ListJobs(context().get(), request, &listed).ok());
+  ASSERT_EQ(listed.jobs_size(), 1);
+  EXPECT_TRUE(listed.jobs(0).withheld());
+  EXPECT_EQ(listed.jobs(0).spec().name(), "own");
+}
+
+TEST_F(OthersJobs, ARequestIdIsOneUsers) {
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = spec("one");
+  request.set_request_id("retry");
+  v1::SubmitJobResponse response;
+  const auto submit_as = [&](const char* user) {
+    const auto stub = v1::JobService::NewStub(tcp(pki::Role::User, user));
+    return stub->SubmitJob(context().get(), request, &response);
+  };
+  ASSERT_TRUE(submit_as("alice").ok());
+  ASSERT_TRUE(submit_as("alice").ok());
+  EXPECT_TRUE(response.repeated_request());
+  const grpc::Status refused = submit_as("bob");
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("its request id was used by another user"));
+}
+
+TEST_F(OthersJobs, WhoCancelledIsKept) {
+  const std::string job = submitted("own");
+  const auto stub = v1::JobService::NewStub(tcp(pki::Role::User, "olga"));
+  v1::CancelJobRequest cancel;
+  cancel.set_job(job);
+  cancel.set_reason("too long");
+  v1::CancelJobResponse cancelled;
+  ASSERT_TRUE(stub->CancelJob(context().get(), cancel, &cancelled).ok());
+  EXPECT_EQ(this->job(job).verdict().reason(), "cancelled by olga: too long");
+}
+
+}  // namespace
+}  // namespace muster::controller

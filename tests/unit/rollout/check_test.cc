@@ -1,0 +1,173 @@
+// The check of a host: the script against the sh of this machine, the reader of its output, and
+// what is made of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/digest/sha256.h"
+#include "common/process/tool.h"
+#include "deploy/rollout/check_script.h"
+#include "deploy/rollout/judge.h"
+
+namespace muster::rollout {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const ProgramSet kPrograms = {{"muster", {sha256_hex("m"), 50 << 20}},
+                              {"muster-agent", {sha256_hex("a"), 50 << 20}},
+                              {"muster-worker", {sha256_hex("w"), 8 << 20}}};
+
+Wanted wanted() {
+  return {.role = Role::Agent,
+          .name = "n1",
+          .login = {.host = "h1"},
+          .state_dir = {},
+          .address = "head:7070",
+          .options = {}};
+}
+
+std::string good_output() {
+  return "Welcome to this host!\nbegin 1\nuid 0\nuser root\nhome /r\ntime 1000\narch x86_64\n"
+         "kernel Linux\nhostname h1\nsystemd yes\nhave gzip\nhave sha256sum\ncgroup 2\n"
+         "prefix /opt/muster\nstate /var/lib/muster/agent\n"
+         "prefix-path /opt\nprefix-free 9000000\nprefix-options rw,relatime\nprefix-type "
+         "ext2/ext3\n"
+         "prefix-writable yes\nstate-path /var/lib\nstate-free 9000000\nstate-options rw\n"
+         "state-type ext2/ext3\nstate-writable yes\nway open\nend 1\n";
+}
+
+HostCheck good_check() { return *parse_check(good_output()); }
+
+std::vector<Finding> judged(const HostCheck& check, const ProgramSet* programs = &kPrograms,
+                            std::chrono::seconds ahead = {}) {
+  return judge({.wanted = wanted(),
+                .check = check,
+                .programs = programs,
+                .architectures = "x86_64",
+                .clock_ahead = ahead,
+                .controller_runs = true});
+}
+
+auto stops(const std::string& text) {
+  return Contains(AllOf(Field(&Finding::stops, true), Field(&Finding::text, HasSubstr(text))));
+}
+
+TEST(CheckScript, RunsInTheShOfThisMachine) {
+  process::ToolRunner tools;
+  const std::string script = check_script({.wanted = wanted(),
+                                           .version = "0.1.0",
+                                           .way_host = "127.0.0.1",
+                                           .way_port = 1,
+                                           .listen_port = 1});
+  const auto answers =
+      tools.run({{.program = "sh", .args = {"-c", script}}}, process::tool_environment(), {});
+  ASSERT_EQ(answers.front().why, "");
+  const auto check = parse_check(answers.front().output);
+  ASSERT_TRUE(check) << check.error().message << "\n" << answers.front().output;
+  EXPECT_EQ(check->kernel, "Linux");
+  EXPECT_GT(check->time, 1'600'000'000);
+  EXPECT_FALSE(check->running);
+  EXPECT_GT(check->prefix_disk.free_kb, 0U);
+  EXPECT_NE(check->prefix_disk.options, "");
+}
+
+TEST(ParseCheck, AGreetingOfTheLoginShellIsPassedOver) {
+  const HostCheck check = good_check();
+  EXPECT_EQ(check.places.prefix, "/opt/muster");
+  EXPECT_TRUE(check.places.systemd);
+  EXPECT_TRUE(check.prefix_disk.has("relatime"));
+  EXPECT_FALSE(check.prefix_disk.has("rel"));
+}
+
+TEST(ParseCheck, WhatMakesNoSenseIsAnError) {
+  const std::string good = good_output();
+  EXPECT_FALSE(parse_check(""));
+  EXPECT_FALSE(parse_check(good.substr(0, good.size() - 6)));
+  EXPECT_FALSE(parse_check(good + "more 1\n"));
+  for (const char* line : {"uid x", "prefix opt", "program muster zz", "time 99999999999999999999",
+                           "user \x1b[2J", "config-sha 12", "user \xff"}) {
+    std::string bad = good;
+    bad.insert(bad.find("end 1"), std::string(line) + "\n");
+    EXPECT_FALSE(parse_check(bad)) << line;
+  }
+  EXPECT_FALSE(parse_check("begin 1\n" + std::string(kCheckBytesMost, 'x')));
+}
+
+TEST(Judge, AGoodHostHasNoProblem) {
+  for (const Finding& each : judged(good_check())) EXPECT_FALSE(each.stops) << each.text;
+}
+
+TEST(Judge, EachProblemHasItsSentence) {
+  const auto with = [](auto change) {
+    HostCheck check = good_check();
+    change(check);
+    return judged(check);
+  };
+  EXPECT_THAT(judged(good_check(), nullptr), stops("architecture is x86_64"));
+  EXPECT_THAT(with([](HostCheck& c) { c.prefix_disk.options = "rw,noexec"; }), stops("noexec"));
+  EXPECT_THAT(with([](HostCheck& c) { c.prefix_disk.options = "ro"; }), stops("read-only"));
+  EXPECT_THAT(with([](HostCheck& c) { c.prefix_disk.free_kb = 1000; }), stops("make room"));
+  EXPECT_THAT(with([](HostCheck& c) { c.state_disk.free_kb = 1000; }), stops("state directory"));
+  EXPECT_THAT(with([](HostCheck& c) { c.prefix_disk.writable = false; }), stops("sudo: true"));
+  EXPECT_THAT(with([](HostCheck& c) { c.state_disk.type = "nfs"; }), stops("network disk"));
+  EXPECT_THAT(with([](HostCheck& c) { c.sha256sum = false; }), stops("sha256sum"));
+  EXPECT_THAT(with([](HostCheck& c) { c.config_foreign = true; }), stops("did not write it"));
+  EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::Refused; }), stops("refuses connections"));
+  EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::Silent; }), stops("firewall"));
+  EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::NoName; }), stops("does not know"));
+  EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::Unreachable; }), stops("no route"));
+  EXPECT_THAT(judged(good_check(), &kPrograms, std::chrono::hours(-13)), stops("behind"));
+  EXPECT_THAT(judged(good_check(), &kPrograms, std::chrono::hours(1)),
+              Contains(Field(&Finding::text, HasSubstr("3600 s ahead"))));
+}
+
+TEST(Judge, TheControllersPortMustBeFree) {
+  Wanted controller = wanted();
+  controller.role = Role::Controller;
+  controller.address = "0.0.0.0:7070";
+  HostCheck check = good_check();
+  check.port_taken = true;
+  JudgeInput input{.wanted = controller, .check = check, .programs = &kPrograms};
+  EXPECT_THAT(judge(input), stops("another program listens"));
+  input.check.running = true;  // it is the controller itself
+  EXPECT_THAT(judge(input), Not(stops("another program listens")));
+}
+
+TEST(Steps, EverythingOnAnEmptyHostAndNothingOnAFinishedOne) {
+  HostCheck check = good_check();
+  Steps steps = steps_for(wanted(), check, kPrograms, "0.1.0");
+  EXPECT_THAT(steps.upload, ElementsAre("muster", "muster-agent", "muster-worker"));
+  EXPECT_TRUE(steps.set_current && steps.write_config && steps.issue && steps.start);
+
+  for (const auto& [name, facts] : kPrograms) check.programs[name] = facts.sha256;
+  check.current = "0.1.0";
+  check.config_sha = sha256_hex(config_text(wanted(), check.places));
+  check.credentials_there = check.credentials_valid = true;
+  check.credentials_of = "node 'n1'";
+  check.running = true;
+  check.running_exe_sha = kPrograms.at("muster-agent").sha256;
+  std::string words;
+  for (const std::string& word : command_words(wanted(), check.places)) words += word + '\0';
+  check.running_words_sha = sha256_hex(words);
+  steps = steps_for(wanted(), check, kPrograms, "0.1.0");
+  EXPECT_TRUE(steps.none()) << text_of(steps, check);
+
+  // An upload that was followed by no start: the old program runs.
+  check.running_exe_sha = sha256_hex("old");
+  steps = steps_for(wanted(), check, kPrograms, "0.1.0");
+  EXPECT_EQ(text_of(steps, check), "start it again");
+  check.credentials_of = "node 'other'";
+  EXPECT_EQ(text_of(steps_for(wanted(), check, kPrograms, "0.1.0"), check),
+            "issue new credentials; start it again");
+}
+
+}  // namespace
+}  // namespace muster::rollout
