@@ -11,6 +11,7 @@
 #include "common/name_service/users.h"
 #include "common/process/identity.h"
 #include "common/text/shell_word.h"
+#include "deploy/rollout/actions.h"
 
 namespace muster::rollout {
 namespace {
@@ -20,23 +21,48 @@ using namespace std::chrono_literals;
 constexpr auto kTouchEvery = 15s;
 constexpr int kLockTaken = 45;
 
-// $gone: the content of a lock whose owner is known to be gone. rename(2) lets one taker win.
+// A touch that the host does not answer ends before the lock is stale.
+constexpr Duration kTouchTimeMost = 20s;
+
+// $gone: the content of a lock whose owner is known to be gone. A stale lock stays where it is and
+// gets another owner: the one taker whose mkdir of `taken` succeeds compares the owner once more, and
+// replaces it. mkdir also touches the lock, so that no third one finds it stale.
 constexpr std::string_view kTakeLock = R"sh(
-umask 077
-mkdir -p "$state"; chmod 700 "$state"
+LC_ALL=C; export LC_ALL
 mkdir -p "$state/deploy"
 lock=$state/deploy/lock
-if [ -d "$lock" ]; then
-  age=$(( $(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s) ))
-  owner=$(cat "$lock/owner" 2>/dev/null || :)
-  if [ "$age" -gt 60 ] || { [ -n "$gone" ] && [ "$owner" = "$gone" ]; }; then
-    mv "$lock" "$lock.$$" 2>/dev/null && rm -rf "$lock.$$"
+[ -f "$lock" ] && rm -f "$lock"
+if why=$(mkdir "$lock" 2>&1); then
+  printf '%s' "$me" > "$lock/owner" && exit 0
+  rm -rf "$lock"
+  exit 1
+fi
+owner=$(cat "$lock/owner" 2>/dev/null)
+age=$(( $(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s) ))
+if [ "$age" -gt 60 ] || { [ -n "$gone" ] && [ "$owner" = "$gone" ]; }; then
+  [ "$age" -gt 60 ] && rmdir "$lock/taken" 2>/dev/null
+  if mkdir "$lock/taken" 2>/dev/null; then
+    if [ "$(cat "$lock/owner" 2>/dev/null)" = "$owner" ]; then
+      if printf '%s' "$me" > "$lock/owner.new" && mv -f "$lock/owner.new" "$lock/owner"; then
+        rmdir "$lock/taken"
+        exit 0
+      fi
+      rmdir "$lock/taken"
+      exit 1
+    fi
+    rmdir "$lock/taken"
+    owner=$(cat "$lock/owner" 2>/dev/null)
   fi
 fi
-if mkdir "$lock" 2>/dev/null; then printf '%s' "$me" > "$lock/owner"; exit 0; fi
-cat "$lock/owner" 2>/dev/null
+if [ ! -d "$lock" ]; then
+  case $why in *xists*) ;; *) printf '%s\n' "$why" >&2; exit 1 ;; esac
+fi
+printf '%s' "$owner"
 exit 45
 )sh";
+
+// Status 1: the lock has another owner.
+constexpr std::string_view kIsMine = R"sh([ "$(cat "$lock/owner" 2>/dev/null)" = "$me" ])sh";
 
 std::string variable(std::string_view name, std::string_view value) {
   return fmt::format("{}={}\n", name, shell_word(value));
@@ -97,29 +123,37 @@ Result<json> parse_answer(std::string_view doing, const std::string& text) {
 
 }  // namespace
 
-ControllerHost::ControllerHost(Host host, Places places)
-    : places_(std::move(places)), host_(std::move(host)) {}
-
-ControllerHost::~ControllerHost() {
-  {
-    const MutexLock lock(stop_mutex_);
-    stop_ = true;
-  }
-  stopped_.notify_all();
-  if (toucher_.joinable()) toucher_.join();
+Opener opener(const hosts::Login& login, const Crew& crew) {
+  return [login, options = crew.options, prompts = crew.prompts] {
+    return Host::open(login, options, *prompts);
+  };
 }
 
-Result<void> ControllerHost::lock() {
-  const std::string me = own_mark();
+ControllerHost::ControllerHost(Host host, Places places)
+    : places_(std::move(places)), mark_(own_mark()), host_(std::move(host)) {}
+
+ControllerHost::~ControllerHost() { stop_touching(); }
+
+std::string ControllerHost::lock_variables() const {
+  return variable("me", mark_) + variable("lock", places_.state_dir + "/deploy/lock");
+}
+
+Result<void> ControllerHost::lock(Opener open) {
+  auto session = open();  // before the lock: without it the lock would not stay this one's
+  if (!session) return fail(std::move(session.error()));
   std::string gone;
   for (int tries = 0; tries < 2; ++tries) {
-    const std::string script = variable("state", places_.state_dir) + variable("me", me) +
+    const std::string script = "umask 077\n" + make_state_dir(places_.state_dir) +
+                               variable("state", places_.state_dir) + variable("me", mark_) +
                                variable("gone", gone) + std::string(kTakeLock);
     auto output = with_host([&](Host& host) { return host.run(script); });
     if (!output) return fail(std::move(output.error()));
     if (output->ok()) {
       locked_ = true;
-      toucher_ = std::thread([this] { touch_until_stopped(); });
+      toucher_ = std::thread(
+          [this, again = std::move(open), opened = std::optional(std::move(*session))]() mutable {
+            touch_until_stopped(again, std::move(opened));
+          });
       return {};
     }
     if (output->status != kLockTaken) return fail(script_error("locking the deployment", *output));
@@ -135,8 +169,9 @@ Result<void> ControllerHost::lock() {
   return {};
 }
 
-void ControllerHost::touch_until_stopped() {
-  const std::string script = "touch " + shell_word(places_.state_dir + "/deploy/lock");
+void ControllerHost::touch_until_stopped(const Opener& open, std::optional<Host> session) {
+  const std::string script =
+      lock_variables() + fmt::format("{} && touch -c \"$lock\"; :\n", kIsMine);
   for (;;) {
     {
       const MutexLock lock(stop_mutex_);
@@ -144,17 +179,34 @@ void ControllerHost::touch_until_stopped() {
       while (!stop_ && stopped_.wait_until(stop_mutex_, until)) continue;
       if (stop_) return;
     }
-    (void)with_host([&](Host& host) { return host.run(script); });
+    if (!session) {
+      auto opened = open();
+      if (!opened) continue;  // the host may be back at the next time
+      session.emplace(std::move(*opened));
+    }
+    if (!session->run(script, {}, kTouchTimeMost)) session.reset();
   }
+}
+
+void ControllerHost::stop_touching() {
+  {
+    const MutexLock lock(stop_mutex_);
+    stop_ = true;
+  }
+  stopped_.notify_all();
+  if (toucher_.joinable()) toucher_.join();
 }
 
 void ControllerHost::unlock() {
   if (!locked_) return;
-  const std::string dir = shell_word(places_.state_dir + "/deploy");
-  (void)with_host([&](Host& host) {
-    return host.run(fmt::format("rm -rf {0}/lock; rmdir {0} 2>/dev/null; rmdir {1} 2>/dev/null; :",
-                                dir, shell_word(places_.state_dir)));
-  });
+  stop_touching();
+  // A state directory with nothing but its mark goes: this lock made it.
+  const std::string script =
+      lock_variables() + variable("state", places_.state_dir) + variable("mark", kStateMark) +
+      fmt::format("{} && rm -rf \"$lock\"\n", kIsMine) +
+      "rmdir \"$state/deploy\" 2>/dev/null\n"
+      "[ \"$(ls -A \"$state\")\" = \"$mark\" ] && rm -f \"$state/$mark\" && rmdir \"$state\"; :\n";
+  (void)with_host([&](Host& host) { return host.run(script); });
   locked_ = false;
 }
 
@@ -176,8 +228,13 @@ Result<void> ControllerHost::write_manifest(const Manifest& manifest) {
   signed_one.at = utc_text(system_clock().now().wall);
   const std::string text = manifest_text(signed_one);
   const std::string script =
-      "set -eu; umask 077\n" + variable("file", places_.state_dir + "/deploy/manifest.json") +
+      "set -eu; umask 077\n" + lock_variables() +
+      variable("file", places_.state_dir + "/deploy/manifest.json") +
       variable("sum", sha256_hex(text)) +
+      fmt::format(
+          "{} || {{ echo 'another one took the lock of the deployment over; run it again' "
+          ">&2; exit 1; }}\n",
+          kIsMine) +
       "mkdir -p \"$(dirname \"$file\")\"; cat > \"$file.new\"\n"
       "[ \"$(sha256sum < \"$file.new\" | cut -c1-64)\" = \"$sum\" ]\n"
       "sync \"$file.new\" 2>/dev/null || sync; mv -f \"$file.new\" \"$file\"\n";
@@ -231,7 +288,8 @@ Result<std::map<std::string, NodeSeen>> ControllerHost::nodes() {
       out[item.value("name", "")] = {.alive = item.value("connected", false) &&
                                               !item.value("silent", false) &&
                                               !item.value("dead", false),
-                                     .version = item.value("version", "")};
+                                     .version = item.value("version", ""),
+                                     .last_heard = item.value("last_heard", "")};
   } catch (const json::exception&) {
     return fail(ErrorCode::DataLoss, fmt::format("{}: the answer makes no sense", kDoing));
   }

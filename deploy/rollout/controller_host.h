@@ -2,9 +2,10 @@
 // the deployment, the manifest, and what the controller answers there over its unix socket. Any
 // thread; calls wait for each other, because a session runs one script at a time.
 //
-// The lock is a directory, STATE_DIR/deploy/lock, whose owner touches it every 15 s while it works.
-// A lock that nobody has touched for a minute is taken over, and so is that of a process of this
-// machine that is gone.
+// The lock is a directory, STATE_DIR/deploy/lock, with a file `owner`. Its owner touches it every
+// 15 s while it works, over a session of its own, so that no long step delays it. A lock that nobody
+// has touched for a minute is taken over, and so is that of a process of this machine that is gone.
+// One whose lock was taken over touches and removes nothing of it, and writes no manifest.
 #pragma once
 
 #include <functional>
@@ -17,6 +18,7 @@
 #include "common/base/mutex.h"
 #include "deploy/rollout/host.h"
 #include "deploy/rollout/manifest.h"
+#include "deploy/rollout/survey.h"
 #include "deploy/rollout/wanted.h"
 
 namespace muster::rollout {
@@ -24,7 +26,13 @@ namespace muster::rollout {
 struct NodeSeen {
   bool alive = false;  // connected, not silent, not dead
   std::string version;
+  std::string last_heard;  // a time, as the controller writes it
 };
+
+// Opens a session to the same host, each time that it is called, on any thread.
+using Opener = std::function<Result<Host>()>;
+// `crew.prompts` must outlive it.
+Opener opener(const hosts::Login& login, const Crew& crew);
 
 class ControllerHost {
  public:
@@ -40,8 +48,9 @@ class ControllerHost {
     return act(host_);
   }
 
+  // The lock is touched over a session that `open` opens.
   // Conflict: another one deploys; the text says who, and since when.
-  Result<void> lock();
+  Result<void> lock(Opener open);
   void unlock();
 
   // Nothing: nothing is deployed.
@@ -62,9 +71,13 @@ class ControllerHost {
 
  private:
   Result<std::string> muster(std::string_view doing, std::string_view words);
-  void touch_until_stopped();
+  // `me`, and the lock's path, for a script.
+  [[nodiscard]] std::string lock_variables() const;
+  void touch_until_stopped(const Opener& open, std::optional<Host> session);
+  void stop_touching();
 
   const Places places_;
+  const std::string mark_;  // what the lock's file `owner` has, while the lock is this one's
   Mutex mutex_;
   Host host_ MUSTER_GUARDED_BY(mutex_);
   Mutex stop_mutex_;

@@ -20,19 +20,33 @@ bool same_prefix(const Deployed& a, const Deployed& b) {
          a.places.prefix == b.places.prefix;
 }
 
+// No answer, in contrast to a host that refuses.
+bool is_gone(const Error& error) {
+  return error.code == ErrorCode::Unreachable || error.code == ErrorCode::TimedOut;
+}
+
 Outcome remove_agent(const std::string& name, const Deployed& deployed, bool programs,
                      const DownRequest& request) {
   Outcome outcome{.name = name, .host = deployed.login.host};
+  bool gone = false;
   const auto done = [&]() -> Result<void> {
-    auto host = Host::open(deployed.login, request.crew.options, *request.crew.prompts);
-    if (!host) return fail(std::move(host.error()));
+    auto host = opener(deployed.login, request.crew)();
+    if (!host) {
+      gone = is_gone(host.error());
+      return fail(std::move(host.error()));
+    }
     request.crew.progress(name, "stopping the agent");
     if (auto stopped = stop_daemon(*host, Role::Agent, deployed.places); !stopped) return stopped;
-    return remove_role(*host, Role::Agent, deployed, request.purge, programs);
+    return remove_role(*host, Role::Agent, deployed, request.purge, programs,
+                       [&](const std::string& text) { request.crew.progress(name, text); });
   }();
-  outcome.good = outcome.changed = done.has_value();
-  if (!done) outcome.text = done.error().message;
-  request.crew.progress(name, done ? "removed" : done.error().message);
+  const bool forgotten = gone && request.force;
+  outcome.good = outcome.changed = done.has_value() || forgotten;
+  if (!done)
+    outcome.text = (forgotten ? "forgotten, and what is there stays there: " : "") +
+                   done.error().message +
+                   (gone && !forgotten ? "; if the host does not come back, use --force" : "");
+  request.crew.progress(name, done ? "removed" : outcome.text);
   return outcome;
 }
 
@@ -71,7 +85,8 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
   auto found = controller.read_manifest();
   if (!found) return fail(std::move(found.error()));
   if (!*found) return std::vector<Outcome>();
-  if (auto locked = controller.lock(); !locked) return fail(std::move(locked.error()));
+  auto locked = controller.lock(opener(request.controller.login, request.crew));
+  if (!locked) return fail(std::move(locked.error()));
   // Once more: another one may have changed it until the lock was taken.
   found = controller.read_manifest();
   if (!found || !*found) {
@@ -118,7 +133,9 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
     controller.unlock();
     if (done)
       done = controller.with_host([&](Host& host) {
-        return remove_role(host, Role::Controller, deployed, request.purge, true);
+        return remove_role(
+            host, Role::Controller, deployed, request.purge, true,
+            [&](const std::string& text) { request.crew.progress("controller", text); });
       });
     last.good = last.changed = done.has_value();
     if (done) request.crew.progress("controller", "removed");

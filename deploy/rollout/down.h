@@ -1,6 +1,6 @@
 // Takes a cluster down: stops and removes what the manifest names, the agents first, the controller
 // last. Blocking, one caller; uses the threads of survey.h. Repeatable: a host that could not be
-// reached stays in the manifest, and the controller stays with it.
+// reached stays in the manifest, and the controller stays with it, unless `force` forgets the host.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ namespace muster::rollout {
 struct DownRequest {
   const hosts::Controller& controller;
   const Crew& crew;
-  bool force = false;  // cancel the jobs that run
+  bool force = false;  // cancel the jobs that run, and forget hosts that do not answer
   bool purge = false;  // remove state and logs, too
 };
 

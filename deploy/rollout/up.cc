@@ -5,11 +5,14 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <span>
 
 #include "common/digest/sha256.h"
 #include "deploy/rollout/actions.h"
 #include "deploy/rollout/controller_host.h"
+#include "deploy/rollout/old_versions.h"
 
 namespace muster::rollout {
 namespace {
@@ -18,6 +21,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 constexpr auto kControllerStarts = 60s;
 constexpr int kAskEveryMs = 500;
+constexpr std::size_t kVersionsKept = 2;
 
 class Up {
  public:
@@ -37,7 +41,8 @@ class Up {
                   fmt::format("bringing up the controller on '{}': {}; nothing was changed",
                               first.wanted.login.host, first.why()));
     controller_ = std::make_unique<ControllerHost>(std::move(*first.host), first.check.places);
-    if (auto locked = controller_->lock(); !locked) return fail(std::move(locked.error()));
+    auto locked = controller_->lock(opener(first.wanted.login, request_.crew));
+    if (!locked) return fail(std::move(locked.error()));
     auto done = locked_run();
     controller_->unlock();
     if (!done) return fail(std::move(done.error()));
@@ -57,6 +62,13 @@ class Up {
           fmt::format("deploying cluster '{}': the manifest on '{}' is of cluster '{}'; "
                       "is it the right hosts.yaml?",
                       request_.file.cluster, all_.front().wanted.login.host, manifest_.cluster));
+    if (!*found && all_.front().check.running)
+      return fail(
+          ErrorCode::Conflict,
+          fmt::format("bringing up the controller on '{}': one runs there, and '{}' has no "
+                      "manifest of it; was state_dir changed? run 'muster deploy down' with the "
+                      "old hosts.yaml first",
+                      all_.front().wanted.login.host, all_.front().check.places.state_dir));
     manifest_.cluster = request_.file.cluster;
     if (auto up = controller(); !up) return up;
     auto cluster = controller_->cluster_id();
@@ -192,12 +204,20 @@ class Up {
     for (std::size_t i = 1; i < all_.size(); ++i)
       if (outcomes_[i].good) waiting.push_back(i);
     std::string last = "the controller does not see the node";
+    // When the controller heard of each node, in its first answer after the starts. The agents of
+    // before have ended then, so what it hears later is from the agents that were started.
+    std::optional<std::map<std::string, NodeSeen>> first;
     for (const auto until = Clock::now() + request_.register_time; !waiting.empty();) {
-      const auto nodes = controller_->nodes();
+      auto nodes = controller_->nodes();
       if (nodes) {
+        if (!first) first = *nodes;
         std::erase_if(waiting, [&](std::size_t i) {
           const auto at = nodes->find(all_[i].wanted.name);
           if (at == nodes->end() || !at->second.alive) return false;
+          const auto before = first->find(at->first);
+          if (all_[i].steps.start && before != first->end() &&
+              before->second.last_heard == at->second.last_heard)
+            return false;
           if (outcomes_[i].changed) say(all_[i], "registered");
           return true;
         });
@@ -227,8 +247,31 @@ class Up {
       record(manifest_.agents[all_[i].wanted.name], all_[i], true);
       changed = true;
     }
+    const bool whole = std::ranges::all_of(outcomes_, &Outcome::good);
+    if (whole) changed |= remove_old_versions();
     if (!changed) return {};
     return controller_->write_manifest(manifest_);
+  }
+
+  // Leaves the current version and the one before it. False: there was nothing to remove.
+  bool remove_old_versions() {
+    std::atomic<bool> changed = false;
+    for_each_host(all_.size(), [&](std::size_t i) {
+      Deployed& one = i == 0 ? manifest_.controller : manifest_.agents.at(all_[i].wanted.name);
+      if (one.versions.size() <= kVersionsKept) return;
+      const std::size_t old = one.versions.size() - kVersionsKept;
+      const std::span<const std::string> versions = std::span(one.versions).first(old);
+      say(all_[i], fmt::format("removing old versions: {}", fmt::join(versions, ", ")));
+      const auto remove = [&](Host& host) { return remove_versions(host, one.places, versions); };
+      // What could not be removed stays in the manifest, for the next time.
+      if (auto done = i == 0 ? controller_->with_host(remove) : remove(*all_[i].host); !done) {
+        say(all_[i], done.error().message);
+        return;
+      }
+      one.versions.erase(one.versions.begin(), one.versions.begin() + static_cast<long>(old));
+      changed = true;
+    });
+    return changed;
   }
 
   void say(const Surveyed& one, const std::string& text) const {

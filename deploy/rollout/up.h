@@ -18,7 +18,7 @@ struct Outcome {
   std::string name, host;
   bool good = false;
   bool changed = false;  // good: something was done
-  std::string text;      // not good: why
+  std::string text;      // not good: why; good: what a person should know
 };
 
 struct UpRequest {
@@ -29,7 +29,8 @@ struct UpRequest {
 };
 
 // An error: the controller could not be brought up, and no agent was changed. Conflict: another one
-// deploys, or another hosts.yaml with another cluster's name has its controller there.
+// deploys, another hosts.yaml with another cluster's name has its controller there, or the controller
+// that runs there has another state directory.
 Result<std::vector<Outcome>> run_up(const UpRequest& request, std::vector<Surveyed> surveyed);
 
 }  // namespace muster::rollout

@@ -37,8 +37,8 @@ void add_deploy_down(CLI::App& deploy, Context& context, int& exit) {
       "down", "Stop the daemons and remove what 'up' put on the hosts; logs and state stay");
   add_deploy_options(*command, *options);
   command->add_flag("--force", options->force,
-                    "cancel the jobs that have not ended, and do not wait for a controller that "
-                    "does not run");
+                    "cancel the jobs that have not ended, do not wait for a controller that does "
+                    "not run, and forget hosts that do not answer");
   command->add_flag("--purge", options->purge,
                     "remove state directories and logs, too: the journal, all jobs and their logs, "
                     "the cluster's CA");
