@@ -42,6 +42,8 @@ constexpr auto kKeys = std::to_array<HostKey>({
     {"state_dir", kController, Path, "", ""},
     {"listen", kController, Address, "", ""},
     {"address", kController, Address, "", ""},
+    {"enrol", kController, Address, "--enrol", ""},
+    {"access", kController, Path, "--access", ""},
     {"log_level", kController, Text, "--log-level", ""},
     {"log_quota", kController, Text, "--log-quota", ""},
     {"archive_after", kController, Text, "--archive-after", ""},

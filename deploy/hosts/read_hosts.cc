@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "common/base/label.h"
 #include "common/base/names.h"
 #include "common/spec/keys/values.h"
 #include "common/spec/yaml_tree.h"
@@ -123,7 +124,7 @@ class Reader {
         return std::nullopt;
       }
       for (std::size_t i = 0; i < node.keys.size(); ++i) {
-        if (node.items[i].kind != Node::Kind::Scalar || !is_label(node.keys[i].text) ||
+        if (node.items[i].kind != Node::Kind::Scalar || !check_label_key(node.keys[i].text) ||
             node.items[i].text.size() > 255) {
           problem(node.keys[i],
                   "a label is KEY: VALUE; a key has 1 to 63 letters, digits and . _ / -, and "
@@ -153,15 +154,6 @@ class Reader {
   }
 
   static bool is_ranged(const HostKey& key) { return key.kind == ValueKind::Host; }
-
-  static bool is_label(std::string_view key) {
-    const auto plain = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    };
-    return !key.empty() && key.size() <= 63 && plain(key.front()) &&
-           std::ranges::all_of(
-               key, [&](char c) { return plain(c) || std::string_view("._/-").contains(c); });
-  }
 
   static std::string one(const Values& values, std::string_view key) {
     const auto at = values.find(key);
@@ -222,8 +214,20 @@ class Reader {
     HostPort address = split_address(one(values, "address"));
     if (address.host.empty()) address.host = out.login.host;
     if (address.port == 0) address.port = port;
-    out.address = address.host.contains(':') ? fmt::format("[{}]:{}", address.host, address.port)
-                                             : fmt::format("{}:{}", address.host, address.port);
+    out.address = text_of(address);
+    const std::string enrol = one(values, "enrol");
+    if (enrol.empty()) return;
+    address.port = split_address(enrol).port;
+    if (address.port == 0 || address.port == port)
+      problem(*values.at("enrol").at,
+              fmt::format("enrol: '{}': give HOST:PORT with a port of its own, as 0.0.0.0:{}",
+                          spec::shown(enrol), kDefaultPort + 1));
+    for_agents_.push_back("--enrol=" + text_of(address));
+  }
+
+  static std::string text_of(const HostPort& address) {
+    return address.host.contains(':') ? fmt::format("[{}]:{}", address.host, address.port)
+                                      : fmt::format("{}:{}", address.host, address.port);
   }
 
   void agents(const Node& root, const Values& defaults) {
@@ -293,6 +297,7 @@ class Reader {
       agent.login.host = hosts[i].empty() ? agent.name : hosts[i];
       if (!addresses[i].empty()) values["training_address"].texts = {addresses[i]};
       agent.options = options_of(values);
+      agent.options.insert(agent.options.begin(), for_agents_.begin(), for_agents_.end());
       if (!names_.insert(agent.name).second)
         return problem(name, fmt::format("node '{}' is there twice", spec::shown(agent.name)));
       const auto [earlier, fresh] =
@@ -307,6 +312,7 @@ class Reader {
   }
 
   ReadHosts out_;
+  std::vector<std::string> for_agents_;  // options that the controller's keys give to each agent
   std::set<std::string> names_;
   std::map<std::pair<std::string, std::uint16_t>, std::string> hosts_;
 };

@@ -1,4 +1,5 @@
 // hosts.yaml: what is read, and that every mistake has its place and a sentence.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +16,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 std::vector<std::string> problems_of(std::string_view text) {
   std::vector<std::string> out;
@@ -61,6 +63,21 @@ agents:
   EXPECT_EQ(file.agents[1].login.port, 22);
   EXPECT_THAT(file.agents[1].options, ElementsAre("--devices=8", "--label=rack=r2",
                                                   "--label=zone=z", "--address=10.1.0.3"));
+}
+
+TEST(ReadHosts, TheEnrolmentPortIsForTheAgentsToo) {
+  const HostsFile file = read_well(R"(
+controller: {host: head, address: "fd00::1", enrol: "0.0.0.0:7071", access: /etc/muster/access.yaml}
+agents: {a: {devices: 8}}
+)");
+  EXPECT_THAT(file.controller.options,
+              UnorderedElementsAre("--enrol=0.0.0.0:7071", "--access=/etc/muster/access.yaml"));
+  EXPECT_THAT(file.agents[0].options, ElementsAre("--enrol=[fd00::1]:7071", "--devices=8"));
+  for (const char* enrol : {"0.0.0.0", "0.0.0.0:7070"})
+    EXPECT_THAT(
+        problems_of(fmt::format("controller: {{host: h, enrol: \"{}\"}}\nagents: [a]\n", enrol)),
+        ElementsAre(HasSubstr("give HOST:PORT with a port of its own, as 0.0.0.0:7071")))
+        << enrol;
 }
 
 TEST(ReadHosts, ARangeIsOneNodeForEachNumber) {
@@ -131,7 +148,25 @@ TEST(Values, Addresses) {
   EXPECT_EQ(split_address("fe80::1").port, 0U);
   EXPECT_EQ(split_address("h:99999").port, 0U);
   EXPECT_NE(why_not(ValueKind::Address, "h:99999"), "");
-  EXPECT_NE(why_not(ValueKind::Path, "/a/../b"), "");
+}
+
+TEST(Values, APathIsWrittenInOneWayAndIsNoDirectoryOfTheSystem) {
+  for (const char* good : {"/data/muster", "/a/b/", "/a/.b/..c", "/a/b.", "/a/b c/d"})
+    EXPECT_EQ(why_not(ValueKind::Path, good), "") << good;
+  for (const char* wrong : {"/", "/data", "/data/", "//data", "/a//b", "/a/b//", "/a/./b", "/a/b/.",
+                            "/./a/b", "/a/../b", "/a/b/..", "a/b", "~/a/b"})
+    EXPECT_NE(why_not(ValueKind::Path, wrong), "") << wrong;
+}
+
+TEST(ReadHosts, ALabelsKeyIsWhatTheAgentTakes) {
+  EXPECT_THAT(read_well("controller: h\nagents: {a: {labels: {k8s.io/rack-1_a: x}}}\n")
+                  .agents.front()
+                  .options,
+              ElementsAre("--label=k8s.io/rack-1_a=x"));
+  for (const char* key : {"-a", "'a b'", "'a=b'", "''"})
+    EXPECT_THAT(problems_of(std::string("controller: h\nagents: {a: {labels: {") + key + ": x}}}"),
+                ElementsAre(HasSubstr("a label is KEY: VALUE")))
+        << key;
 }
 
 }  // namespace
