@@ -28,6 +28,22 @@ bool is_number(std::string_view value, unsigned long least, unsigned long most) 
   return !value.empty() && error == std::errc() && rest == end && number >= least && number <= most;
 }
 
+// A state directory is made, and with `down --purge` removed, by this name. So it is written in one
+// way only, and is no directory of the system such as /data.
+bool is_path(std::string_view value) {
+  if (!value.starts_with('/')) return false;
+  std::size_t names = 0;
+  while (!value.empty()) {
+    value.remove_prefix(1);  // the '/'
+    const std::string_view name = value.substr(0, value.find('/'));
+    value.remove_prefix(name.size());
+    if (name.empty() && value.empty()) break;  // a '/' at the end
+    if (name.empty() || name == "." || name == "..") return false;
+    ++names;
+  }
+  return names >= 2;
+}
+
 bool is_address(std::string_view value) {
   const HostPort parts = split_address(value);
   // "h:99999" is not a host with a colon in its name, but a wrong port.
@@ -69,10 +85,9 @@ std::string why_not(ValueKind kind, std::string_view value) {
     case ValueKind::Bool:
       return value == "true" || value == "false" ? "" : "neither true nor false";
     case ValueKind::Path:
-      return value.front() == '/' && value.find("/../") == std::string_view::npos &&
-                     !value.ends_with("/..")
-                 ? ""
-                 : "not an absolute path on the host";
+      return is_path(value) ? ""
+                            : "not an absolute path on the host, of two names or more and without "
+                              "//, /./ and /../, as in /data/muster";
     case ValueKind::HomePath:
       return value.front() == '/' || value.starts_with("~/") ? ""
                                                              : "neither /ABSOLUTE nor ~/BELOW-HOME";

@@ -45,11 +45,57 @@ Result<void> send_file(Host& host, std::string_view doing, const std::string& pr
   return {};
 }
 
+// Whether one of the two processes of $dir/supervisor runs (deploy/supervise/supervisor.h).
+constexpr std::string_view kStopBySupervisor = R"sh(
+[ -d "$dir" ] || exit 0
+[ -x "$muster" ] && exec "$muster" deploy supervise stop "$dir"
+[ -f "$dir/supervisor" ] || exit 0
+boot=; supervisor=; began=; pid=; started=
+read -r boot supervisor began pid started < "$dir/supervisor" || :
+[ "$boot" = "$(cat /proc/sys/kernel/random/boot_id)" ] || exit 0
+runs() { [ -n "$2" ] && [ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20)" = "$2" ]; }
+left=
+if runs "$supervisor" "$began"; then left="$left $supervisor"; fi
+if runs "$pid" "$started"; then left="$left $pid"; fi
+[ -n "$left" ] || exit 0
+echo "it runs, and '$muster', which would stop it, is gone; run 'muster deploy up' to have it again, \
+or end it there with: kill$left" >&2
+exit 1
+)sh";
+
+// The other role has its configuration on this host, maybe under another name of the host.
+constexpr std::string_view kOtherRole = R"sh(
+[ -f "$other" ] && other_there=yes
+if [ -f "$other_unit" ] && grep -qF "$mark" "$other_unit" && grep -qF "$start" "$other_unit"; then
+  other_there=yes
+fi
+)sh";
+
+constexpr std::string_view kPurge = R"sh(
+rm -f "$dir/supervisor.log"
+if [ -f "$state/$state_mark" ]; then
+  rm -rf "$state"
+  above=${state%/*}
+  case ${above##*/} in muster|state) rmdir "$above" 2>/dev/null || : ;; esac
+elif [ -d "$state" ]; then
+  echo kept-state
+fi
+)sh";
+
 std::string make_dir(const std::string& dir, std::string_view mode) {
   return fmt::format("mkdir -p {0}; chmod {1} {0}\n", shell_word(dir), mode);
 }
 
 }  // namespace
+
+std::string make_state_dir(const std::string& state_dir) {
+  const std::string mark = fmt::format("{}/{}", state_dir, kStateMark);
+  return fmt::format(
+      "if [ ! -d {0} ]; then mkdir -p -m 700 {0}; echo {2} > {1}; "
+      "elif [ -f {1} ]; then chmod 700 {0}; fi\n",
+      shell_word(state_dir), shell_word(mark),
+      shell_word("Made by muster deploy; 'muster deploy down --purge' removes this directory."));
+}
 
 Result<void> install_program(Host& host, const std::string& bin, const std::string& name,
                              const ProgramFacts& facts, const ProgramBytes& bytes, bool gzip) {
@@ -84,16 +130,17 @@ Result<void> write_credentials(Host& host, const Places& places, std::string_vie
 
 Result<void> start_daemon(Host& host, Role role, const Places& places) {
   const std::string doing = fmt::format("starting the {} on '{}'", to_string(role), host.name());
+  const std::string dir = make_state_dir(places.state_dir);
   const std::string script =
       places.systemd
-          ? with(
-                "systemctl daemon-reload; systemctl enable --quiet \"$unit\"; systemctl restart "
-                "\"$unit\"",
-                Set{"unit", unit_name(role)})
-          : with("exec \"$muster\" deploy supervise start \"$dir\"",
+          ? with(dir +
+                     "systemctl daemon-reload; systemctl enable --quiet \"$unit\"; systemctl "
+                     "restart \"$unit\"",
+                 Set{"unit", unit_name(role)})
+          : with(dir + "exec \"$muster\" deploy supervise start \"$dir\"",
                  Set{"muster", places.current() + "/bin/muster"},
                  Set{"dir", places.role_dir(role)});
-  auto done = host.need(doing, make_dir(places.state_dir, "700") + script, {}, kStopTimeMost);
+  auto done = host.need(doing, script, {}, kStopTimeMost);
   if (!done) return fail(std::move(done.error()));
   return {};
 }
@@ -101,34 +148,27 @@ Result<void> start_daemon(Host& host, Role role, const Places& places) {
 Result<void> stop_daemon(Host& host, Role role, const Places& places) {
   const std::string doing = fmt::format("stopping the {} on '{}'", to_string(role), host.name());
   const std::string script =
-      places.systemd
-          ? with("[ -f \"$file\" ] || exit 0; systemctl disable --quiet --now \"$unit\"",
-                 Set{"unit", unit_name(role)}, Set{"file", places.config_file(role)})
-          : with(
-                "[ -x \"$muster\" ] && [ -d \"$dir\" ] || exit 0\n"
-                "exec \"$muster\" deploy supervise stop \"$dir\"",
-                Set{"muster", places.current() + "/bin/muster"}, Set{"dir", places.role_dir(role)});
+      places.systemd ? with("[ -f \"$file\" ] || exit 0; systemctl disable --quiet --now \"$unit\"",
+                            Set{"unit", unit_name(role)}, Set{"file", places.config_file(role)})
+                     : with(kStopBySupervisor, Set{"muster", places.current() + "/bin/muster"},
+                            Set{"dir", places.role_dir(role)});
   auto done = host.need(doing, script, {}, kStopTimeMost);
   if (!done) return fail(std::move(done.error()));
   return {};
 }
 
-Result<void> remove_role(Host& host, Role role, const Deployed& deployed, bool purge,
-                         bool programs) {
+Result<void> remove_role(Host& host, Role role, const Deployed& deployed, bool purge, bool programs,
+                         const std::function<void(const std::string&)>& say) {
   const Places& places = deployed.places;
   std::string script = R"sh(
 rm -f "$dir/command-line" "$dir/command-line.new" "$dir/credentials.pem" "$dir/credentials.pem.new" \
   "$dir/supervisor" "$dir/lock"
 )sh";
   if (places.systemd) script += "rm -f \"$file\" \"$file.new\"; systemctl daemon-reload\n";
-  if (purge) {
-    script +=
-        "rm -f \"$dir/supervisor.log\"; rm -rf \"$state\"\n"
-        "above=${state%/*}\n"
-        "case ${above##*/} in muster|state) rmdir \"$above\" 2>/dev/null || : ;; esac\n";
-  }
+  if (purge) script += kPurge;
   script += "rmdir \"$dir\" 2>/dev/null || :\n";
   if (programs) {
+    script += std::string(kOtherRole) + "if [ -n \"$other_there\" ]; then exit 0; fi\n";
     for (const std::string& version : deployed.versions) {
       const std::string bin = places.bin(version);
       for (const Role each : {Role::Controller, Role::Agent})
@@ -139,11 +179,23 @@ rm -f "$dir/command-line" "$dir/command-line.new" "$dir/credentials.pem" "$dir/c
     }
     script += "rm -f \"$link\" \"$link.new\"; rmdir \"$prefix\" 2>/dev/null || :\n";
   }
-  auto done = host.need(fmt::format("removing the {} from '{}'", to_string(role), host.name()),
-                        with(script, Set{"dir", places.role_dir(role)},
-                             Set{"file", places.config_file(role)}, Set{"state", places.state_dir},
-                             Set{"link", places.current()}, Set{"prefix", places.prefix}));
+  const Role other = role == Role::Agent ? Role::Controller : Role::Agent;
+  Places by_unit = places, by_supervisor = places;
+  by_unit.systemd = true;
+  by_supervisor.systemd = false;
+  // With many versions the script is longer than a command line may be.
+  auto done = host.need_long(
+      fmt::format("removing the {} from '{}'", to_string(role), host.name()),
+      with(script, Set{"dir", places.role_dir(role)}, Set{"file", places.config_file(role)},
+           Set{"state", places.state_dir}, Set{"state_mark", kStateMark},
+           Set{"link", places.current()}, Set{"prefix", places.prefix}, Set{"other_there", ""},
+           Set{"other", by_supervisor.config_file(other)},
+           Set{"other_unit", by_unit.config_file(other)}, Set{"mark", kUnitMark},
+           Set{"start", unit_start(other, places)}));
   if (!done) return fail(std::move(done.error()));
+  // The login shell may print lines before.
+  if (say && ("\n" + *done).contains("\nkept-state\n"))
+    say(fmt::format("kept '{}', which muster deploy did not make", places.state_dir));
   return {};
 }
 

@@ -5,6 +5,7 @@
 // the old file or the new one.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,12 @@
 
 namespace muster::rollout {
 
+// The file in a state directory that `up` made. Without it the directory may be somebody's: it keeps
+// its mode, and `purge` keeps it.
+inline constexpr std::string_view kStateMark = ".muster-deploy";
+// A line for sh: makes the state directory, mode 0700, with its mark, unless it is there.
+std::string make_state_dir(const std::string& state_dir);
+
 // Sends the program, compressed if the host has gzip. The host checks its digest.
 Result<void> install_program(Host& host, const std::string& bin, const std::string& name,
                              const ProgramFacts& facts, const ProgramBytes& bytes, bool gzip);
@@ -24,11 +31,13 @@ Result<void> write_config(Host& host, const Wanted& wanted, const Places& places
 Result<void> write_credentials(Host& host, const Places& places, std::string_view credentials);
 // Starts the daemon, or starts it again.
 Result<void> start_daemon(Host& host, Role role, const Places& places);
+// An error where the daemon runs, and its supervisor's program is gone.
 Result<void> stop_daemon(Host& host, Role role, const Places& places);
-// Removes what `up` wrote for this role. `purge`: the state directory, too. Programs and the link
-// go when no other role uses the prefix.
-Result<void> remove_role(Host& host, Role role, const Deployed& deployed, bool purge,
-                         bool programs);
+// Removes what `up` wrote for this role. `purge`: the state directory, too, if `up` made it.
+// `programs`: programs and the link go, unless the other role has its configuration on the host.
+// `say` learns what a person should know: what stays though it was to go.
+Result<void> remove_role(Host& host, Role role, const Deployed& deployed, bool purge, bool programs,
+                         const std::function<void(const std::string&)>& say = {});
 // The last lines of the daemon's log, for a sentence. Empty: there is no log.
 std::string log_end(Host& host, Role role, const Places& places);
 

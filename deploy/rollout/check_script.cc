@@ -88,7 +88,15 @@ main() {
     config=/etc/systemd/system/$unit
     pid=$(systemctl show -p MainPID --value "$unit" 2>/dev/null)
     [ "$pid" = 0 ] && pid=
-    if [ -f "$config" ] && ! grep -qF "$mark" "$config"; then say config-foreign yes; fi
+    # What systemctl names is another file where a package has a unit of this name.
+    if [ -f "$config" ]; then
+      grep -qF "$mark" "$config" || say config-foreign yes
+    else
+      case $(systemctl show -p FragmentPath --value "$unit" 2>/dev/null) in
+        ''|"$config") ;;
+        *) say config-foreign yes ;;
+      esac
+    fi
   elif [ -f "$prefix/$role/supervisor" ]; then
     read -r boot supervisor began pid started < "$prefix/$role/supervisor"
     running() { [ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20)" = "$2" ]; }

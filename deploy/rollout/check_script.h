@@ -49,7 +49,7 @@ struct HostCheck {
   std::map<std::string, std::string> programs;  // in PREFIX/VERSION/bin: name -> sha256
   std::string current;                          // what the link names
   std::string config_sha;                       // of the config file; empty: there is none
-  bool config_foreign = false;                  // a unit of that name, which somebody else wrote
+  bool config_foreign = false;  // a unit of that name, also a package's, which is not ours
   bool running = false;
   std::string running_exe_sha;    // of the program that runs
   std::string running_words_sha;  // of its command line, each word with a NUL

@@ -12,6 +12,12 @@
 namespace muster::rollout {
 namespace {
 
+constexpr int kPasswordTries = 3;  // as sudo's passwd_tries
+
+std::unexpected<Error> not_root(const hosts::Login& login, std::string_view why) {
+  return fail(ErrorCode::NotAllowed, fmt::format("becoming root on '{}': {}", login.host, why));
+}
+
 std::string below_home(const std::string& path) {
   if (!path.starts_with("~/")) return path;
   const char* home = std::getenv("HOME");
@@ -54,7 +60,12 @@ Result<Host> Host::open(const hosts::Login& login, const ssh::Options& options,
                         ssh::Prompts& prompts) {
   auto session = ssh::connect(target_of(login), options, prompts);
   if (!session) return fail(std::move(session.error()));
-  Host host(login, std::move(*session));
+  return over(login, std::move(*session), prompts);
+}
+
+Result<Host> Host::over(const hosts::Login& login, std::unique_ptr<ssh::Session> session,
+                        ssh::Prompts& prompts) {
+  Host host(login, std::move(session));
   if (login.sudo) {
     if (auto found = host.find_sudo(prompts); !found) return fail(std::move(found.error()));
   }
@@ -62,13 +73,11 @@ Result<Host> Host::open(const hosts::Login& login, const ssh::Options& options,
 }
 
 Result<void> Host::find_sudo(ssh::Prompts& prompts) {
-  const auto denied = [&](std::string_view why) {
-    return fail(ErrorCode::NotAllowed, fmt::format("becoming root on '{}': {}", login_.host, why));
-  };
+  const auto denied = [&](std::string_view why) { return not_root(login_, why); };
   auto tried = send(
       "LC_ALL=C; export LC_ALL; if [ \"$(id -u)\" = 0 ]; then exit 0; fi; command -v sudo "
       ">/dev/null || exit "
-      "47; sudo -n true >/dev/null && exit 46",
+      "47; id -un; sudo -n true >/dev/null && exit 46",
       {}, kScriptTimeMost);
   if (!tried) return fail(std::move(tried.error()));
   if (tried->status == 0) return {};  // the login user is root
@@ -82,20 +91,33 @@ Result<void> Host::find_sudo(ssh::Prompts& prompts) {
         "login user");
   if (tried->err.find("password") == std::string::npos)
     return denied(fmt::format("sudo refuses: {}", last_line(tried->err)));
-  const std::string user = login_.user.empty() ? "the login user" : login_.user;
-  auto answer = prompts.ask({.kind = ssh::Question::Kind::Password,
-                             .subject = "sudo of " + user,
-                             .text = fmt::format("password of {} for sudo", user)});
-  if (!answer)
-    return denied(
-        "sudo wants a password, and there is nobody to ask; let the login user run "
-        "sudo without one (NOPASSWD), or run this in a terminal");
-  password_ = std::move(*answer);
-  rise_ = Rise::Password;
-  auto checked = run("true");
-  if (!checked) return fail(std::move(checked.error()));
-  if (!checked->ok()) return denied(fmt::format("sudo refuses: {}", last_line(checked->err)));
-  return {};
+  return ask_password(last_line(tried->out), prompts);
+}
+
+Result<void> Host::ask_password(const std::string& user, ssh::Prompts& prompts) {
+  const ssh::Question question{
+      .kind = ssh::Question::Kind::Password,
+      .subject = fmt::format("sudo of {} by port {}, identity '{}', jump '{}', known_hosts '{}'",
+                             user, login_.port, login_.identity, login_.jump, login_.known_hosts),
+      .text = fmt::format("password of {} for sudo on '{}' and the hosts with the same login", user,
+                          login_.host)};
+  for (int tries = 1;; ++tries) {
+    auto answer = prompts.ask(question);
+    if (!answer)
+      return not_root(login_,
+                      "sudo wants a password, and there is nobody to ask; let the login user run "
+                      "sudo without one (NOPASSWD), or run this in a terminal");
+    password_ = std::move(*answer);
+    rise_ = Rise::Password;
+    auto checked = run("true");
+    if (!checked) return fail(std::move(checked.error()));
+    if (checked->ok()) return {};
+    const bool wrong = checked->err.find("try again") != std::string::npos ||
+                       checked->err.find("incorrect password") != std::string::npos;
+    if (wrong) prompts.refused(question, password_);
+    if (!wrong || tries == kPasswordTries)
+      return not_root(login_, fmt::format("sudo refuses: {}", last_line(checked->err)));
+  }
 }
 
 Result<ssh::Output> Host::send(std::string_view command, std::string_view input, Duration timeout) {

@@ -1,8 +1,9 @@
 // A Host runs shell scripts on one host over one SSH session, as the login user or, with sudo, as
 // root. open() makes one. One thread at a time; blocking.
 //
-// Errors name the host. A password for sudo is asked once, only where `sudo -n` does not do, and is
-// sent on standard input alone.
+// Errors name the host. A password for sudo is asked only where `sudo -n` does not do, and is sent
+// on standard input alone. Hosts share it only if the same user is logged in there in the same way
+// (port, identity, jump, known_hosts).
 #pragma once
 
 #include <memory>
@@ -23,6 +24,9 @@ inline constexpr Duration kScriptTimeMost = std::chrono::seconds(120);
 class Host {
  public:
   static Result<Host> open(const hosts::Login& login, const ssh::Options& options,
+                           ssh::Prompts& prompts);
+  // The same over a session that is open already.
+  static Result<Host> over(const hosts::Login& login, std::unique_ptr<ssh::Session> session,
                            ssh::Prompts& prompts);
 
   // The script is the text of `sh -c`, its standard input is `input`. Any status is a result.
@@ -46,6 +50,7 @@ class Host {
   Host(hosts::Login login, std::unique_ptr<ssh::Session> session)
       : login_(std::move(login)), session_(std::move(session)) {}
   Result<void> find_sudo(ssh::Prompts& prompts);
+  Result<void> ask_password(const std::string& user, ssh::Prompts& prompts);
   Result<ssh::Output> send(std::string_view command, std::string_view input, Duration timeout);
 
   hosts::Login login_;

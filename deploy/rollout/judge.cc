@@ -36,8 +36,14 @@ class Judge {
     clock();
     if (!check_.sha256sum) stop("there is no 'sha256sum' on PATH (coreutils or busybox)");
     if (check_.config_foreign)
-      stop(fmt::format("'{}' is there, and muster deploy did not write it; move it away first",
-                       check_.places.config_file(in_.wanted.role)));
+      stop(
+          fmt::format("it has a unit '{0}', and muster deploy did not write it; remove it first (a "
+                      "package's: 'apt remove muster'), for two daemons cannot share '{0}'",
+                      unit_name(in_.wanted.role)));
+    if (in_.wanted.role == Role::Controller && in_.with_agent && check_.uid == 0)
+      note(
+          "the controller and an agent both run as root on it: a job there may do everything to "
+          "the cluster; give the controller a host of its own, or set controller: {user: NAME}");
     if (in_.wanted.role == Role::Controller && check_.port_taken && !check_.running)
       stop(
           fmt::format("another program listens at the controller's port ({}); stop it, or set "

@@ -40,7 +40,7 @@ Result<void> run_check(Surveyed& one, const hosts::Controller& controller,
 }
 
 void judge_one(Surveyed& one, const Programs* programs, const std::string& version,
-               bool controller_runs) {
+               bool controller_runs, bool with_agent = false) {
   if (programs == nullptr) return;
   const ProgramSet* set = programs->set_for(one.check.arch);
   one.findings = judge({.wanted = one.wanted,
@@ -49,7 +49,8 @@ void judge_one(Surveyed& one, const Programs* programs, const std::string& versi
                         .architectures = programs->architectures(),
                         .clock_ahead = one.clock_ahead,
                         .clock_slack = one.clock_slack,
-                        .controller_runs = controller_runs});
+                        .controller_runs = controller_runs,
+                        .with_agent = with_agent});
   if (set != nullptr) one.steps = steps_for(one.wanted, one.check, *set, version);
 }
 
@@ -94,8 +95,16 @@ std::vector<Surveyed> survey(const std::vector<Wanted>& wanted, const hosts::Con
   });
   const bool controller_runs =
       !out.empty() && out.front().wanted.role == Role::Controller && out.front().check.running;
+  // Hosts are compared as hosts.yaml names them.
+  const auto with_agent = [&](const Surveyed& controller_host) {
+    const hosts::Login& login = controller_host.wanted.login;
+    return std::ranges::any_of(out, [&](const Surveyed& one) {
+      return one.wanted.role == Role::Agent && !one.error && one.check.uid == 0 &&
+             one.wanted.login.host == login.host && one.wanted.login.port == login.port;
+    });
+  };
   for (Surveyed& one : out)
-    if (!one.error) judge_one(one, programs, version, controller_runs);
+    if (!one.error) judge_one(one, programs, version, controller_runs, with_agent(one));
   return out;
 }
 

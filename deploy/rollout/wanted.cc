@@ -48,6 +48,10 @@ std::vector<Wanted> wanted_of(const hosts::HostsFile& file) {
   return out;
 }
 
+std::string unit_start(Role role, const Places& places) {
+  return "ExecStart=" + unit_word(fmt::format("{}/bin/{}", places.current(), program_of(role)));
+}
+
 std::string unit_name(Role role) { return fmt::format("muster-{}.service", to_string(role)); }
 
 std::string Places::bin(std::string_view version) const {
@@ -87,6 +91,8 @@ std::string config_text(const Wanted& wanted, const Places& places) {
   }
   // The ranks' workers live on when the agent ends: KillMode=process. Their cgroups are the
   // agent's: Delegate=yes. A rank that the kernel kills for memory must not end the agent.
+  // 64: the options are wrong, and would be at the next start. The daemons raise their limit of
+  // open files themselves; ranks inherit the low one. As in deploy/package/*.service.
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + unit_word(word);
   return fmt::format(
       "[Unit]\n{}\n"
@@ -98,12 +104,13 @@ std::string config_text(const Wanted& wanted, const Places& places) {
       "ExecStart={}\n"
       "Restart=always\n"
       "RestartSec=2\n"
+      "RestartPreventExitStatus=64\n"
       "KillMode=process\n"
       "Delegate=yes\n"
       "OOMPolicy=continue\n"
       "TasksMax=infinity\n"
       "LimitMEMLOCK=infinity\n"
-      "LimitNOFILE=1048576\n"
+      "LimitNOFILE=1024:1048576\n"
       "\n[Install]\n"
       "WantedBy=multi-user.target\n",
       kUnitMark,

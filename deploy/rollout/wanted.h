@@ -54,6 +54,8 @@ std::string unit_name(Role role);  // "muster-agent.service"
 std::vector<std::string> command_words(const Wanted& wanted, const Places& places);
 // The text of config_file(): a systemd unit, or one word a line.
 std::string config_text(const Wanted& wanted, const Places& places);
+// How the ExecStart= line of the role's unit begins, with the program.
+std::string unit_start(Role role, const Places& places);
 // In the second line of a unit that `muster deploy` wrote.
 inline constexpr std::string_view kUnitMark = "# Written by muster deploy; it replaces changes.";
 

@@ -19,7 +19,8 @@ namespace muster::ssh {
 struct Question {
   enum class Kind : std::uint8_t { Passphrase, Password };
   Kind kind = Kind::Password;
-  // of a passphrase: the path of the key; of a password: "USER@HOST"
+  // of a passphrase: the path of the key; of a password: "USER@HOST"; of sudo's: the user and the
+  // way to the host (rollout/host.cc)
   std::string subject;
   // one line for people, without control characters: "passphrase of the key '/keys/id_ed25519'"
   std::string text;
@@ -30,6 +31,8 @@ class Prompts {
   virtual ~Prompts() = default;
   // Nothing: nobody can answer (no terminal), or the person gave no answer.
   virtual std::optional<Secret> ask(const Question& question) = 0;
+  // The host refused this answer, so it is not given again. An answer that came later stays.
+  virtual void refused(const Question& /*question*/, const Secret& /*answer*/) {}
 };
 
 // For programs that run without a person.
@@ -38,12 +41,13 @@ class NoPrompts final : public Prompts {
   std::optional<Secret> ask(const Question&) override { return std::nullopt; }
 };
 
-// Remembers each answer, also the one that nobody gave, until it is destroyed. `inner` must live as
+// Remembers each answer that was not refused, also the one that nobody gave, until it is destroyed. `inner` must live as
 // long.
 class PromptOnce final : public Prompts {
  public:
   explicit PromptOnce(Prompts& inner) : inner_(inner) {}
   std::optional<Secret> ask(const Question& question) override;
+  void refused(const Question& question, const Secret& answer) override;
 
  private:
   Prompts& inner_;

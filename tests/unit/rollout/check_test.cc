@@ -9,6 +9,7 @@
 #include "common/process/tool.h"
 #include "deploy/rollout/check_script.h"
 #include "deploy/rollout/judge.h"
+#include "tests/unit/rollout/local_session.h"
 
 namespace muster::rollout {
 namespace {
@@ -79,6 +80,31 @@ TEST(CheckScript, RunsInTheShOfThisMachine) {
   EXPECT_NE(check->prefix_disk.options, "");
 }
 
+// A unit of a package is in another directory than ours; systemctl names it.
+TEST(CheckScript, AUnitThatDeployDidNotWriteIsForeign) {
+  const LocalHost local;
+  local.program(local.bin("id"), "echo 0\n");
+  const auto foreign = [&](const std::string& unit, const std::string& systemctl) {
+    const auto file = local.units() / "muster-agent.service";
+    std::filesystem::remove(file);
+    if (!unit.empty()) local.write(file, unit);
+    local.program(local.bin("systemctl"),
+                  "case $3 in FragmentPath) echo " + systemctl + ";; *) echo 0;; esac\n");
+    const auto output =
+        local.run("sh -s", check_script({.wanted = wanted(), .version = "0.1.0", .way_host = {}}));
+    const auto check = parse_check(output.out);
+    EXPECT_TRUE(check && check->systemd) << output.out << output.err;
+    return check && check->config_foreign;
+  };
+  const std::string own = config_text(wanted(), good_check().places);
+  const std::string path = (local.units() / "muster-agent.service").string();
+  EXPECT_FALSE(foreign("", "''"));
+  EXPECT_FALSE(foreign("", path));  // it was removed, and systemd has not read that yet
+  EXPECT_TRUE(foreign("", "/usr/lib/systemd/system/muster-agent.service"));
+  EXPECT_TRUE(foreign("[Service]\n", path));
+  EXPECT_FALSE(foreign(own, path));
+}
+
 TEST(ParseCheck, AGreetingOfTheLoginShellIsPassedOver) {
   const HostCheck check = good_check();
   EXPECT_EQ(check.places.prefix, "/opt/muster");
@@ -120,6 +146,8 @@ TEST(Judge, EachProblemHasItsSentence) {
   EXPECT_THAT(with([](HostCheck& c) { c.state_disk.type = "nfs"; }), stops("network disk"));
   EXPECT_THAT(with([](HostCheck& c) { c.sha256sum = false; }), stops("sha256sum"));
   EXPECT_THAT(with([](HostCheck& c) { c.config_foreign = true; }), stops("did not write it"));
+  EXPECT_THAT(with([](HostCheck& c) { c.config_foreign = true; }),
+              stops("unit 'muster-agent.service'"));
   EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::Refused; }), stops("refuses connections"));
   EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::Silent; }), stops("firewall"));
   EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::NoName; }), stops("does not know"));
@@ -139,6 +167,26 @@ TEST(Judge, TheControllersPortMustBeFree) {
   EXPECT_THAT(judge(input), stops("another program listens"));
   input.check.running = true;  // it is the controller itself
   EXPECT_THAT(judge(input), Not(stops("another program listens")));
+}
+
+TEST(Judge, AControllerAndAnAgentThatAreBothRootOnOneHostAreNoted) {
+  Wanted controller = wanted();
+  controller.role = Role::Controller;
+  JudgeInput input{.wanted = controller, .check = good_check(), .programs = &kPrograms};
+  const auto noted = Contains(
+      AllOf(Field(&Finding::stops, false), Field(&Finding::text, HasSubstr("both run as root"))));
+  EXPECT_THAT(judge(input), Not(noted));
+  input.with_agent = true;
+  EXPECT_THAT(judge(input), noted);
+  input.check.uid = 1000;
+  EXPECT_THAT(judge(input), Not(noted));
+}
+
+TEST(Units, AreWrittenLikeThoseOfThePackage) {
+  const std::string unit = config_text(wanted(), good_check().places);
+  EXPECT_THAT(unit, HasSubstr("\nRestartPreventExitStatus=64\n"));
+  EXPECT_THAT(unit, HasSubstr("\nLimitNOFILE=1024:1048576\n"));
+  EXPECT_THAT(unit, HasSubstr("\n" + unit_start(Role::Agent, good_check().places) + " "));
 }
 
 TEST(Steps, EverythingOnAnEmptyHostAndNothingOnAFinishedOne) {

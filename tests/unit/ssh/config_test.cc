@@ -157,5 +157,19 @@ TEST(PromptOnce, RemembersAnswersAndRefusals) {
   EXPECT_EQ(person.asked, 2);
 }
 
+TEST(PromptOnce, AnAnswerThatAHostRefusedIsAskedForAgain) {
+  CountedPrompts person;
+  PromptOnce once(person);
+  const Question question{.kind = Question::Kind::Password, .subject = "a", .text = ""};
+  const auto answer = once.ask(question);
+  ASSERT_TRUE(answer);
+  once.refused(question, Secret(std::string("an older answer")));
+  (void)once.ask(question);
+  EXPECT_EQ(person.asked, 1);
+  once.refused(question, *answer);
+  (void)once.ask(question);
+  EXPECT_EQ(person.asked, 2);
+}
+
 }  // namespace
 }  // namespace muster::ssh

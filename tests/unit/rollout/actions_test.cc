@@ -1,0 +1,155 @@
+// The scripts of the actions, run by the sh of this machine: what they make, remove, and leave.
+#include "deploy/rollout/actions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/process/identity.h"
+#include "tests/unit/rollout/local_session.h"
+
+namespace muster::rollout {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Actions : public testing::Test {
+ protected:
+  Actions() {
+    deployed_.places = {.prefix = (local_.dir() / "opt/muster").string(),
+                        .state_dir = (local_.dir() / "data/muster").string()};
+    deployed_.versions = {"0.1.0"};
+    auto opened = host_over(local_, nobody_);
+    host_.emplace(std::move(*opened));
+  }
+
+  // What an `up` without systemd leaves for a role; its supervisor is a script.
+  void install(Role role) {
+    const Places& places = deployed_.places;
+    for (const std::string_view name : programs_of(role))
+      local_.program(fs::path(places.bin("0.1.0")) / name, "echo \"$@\" >> \"$0.calls\"\n");
+    ASSERT_TRUE(set_current(*host_, places, "0.1.0"));
+    local_.write(places.config_file(role), "x\n");
+  }
+  [[nodiscard]] fs::path state() const { return deployed_.places.state_dir; }
+  [[nodiscard]] fs::path mark() const { return state() / kStateMark; }
+  [[nodiscard]] fs::path muster() const { return deployed_.places.current() + "/bin/muster"; }
+  [[nodiscard]] fs::path supervisor() const {
+    return deployed_.places.role_dir(Role::Agent) + "/supervisor";
+  }
+  static fs::perms mode(const fs::path& path) { return fs::status(path).permissions(); }
+
+  // The notes of a whole removal of the agent.
+  std::vector<std::string> purge(bool programs = true) {
+    std::vector<std::string> notes;
+    const auto done = remove_role(*host_, Role::Agent, deployed_, true, programs,
+                                  [&](const std::string& note) { notes.push_back(note); });
+    EXPECT_TRUE(done) << done.error().message;
+    return notes;
+  }
+
+  const LocalHost local_;
+  ssh::NoPrompts nobody_;
+  std::optional<Host> host_;
+  Deployed deployed_;
+};
+
+TEST_F(Actions, AStateDirectoryThatUpMadeIsPrivateAndGoesWithPurge) {
+  install(Role::Agent);
+  for (int i = 0; i < 2; ++i) {
+    const auto started = start_daemon(*host_, Role::Agent, deployed_.places);
+    ASSERT_TRUE(started) << started.error().message;
+    EXPECT_TRUE(fs::is_regular_file(mark()));
+    EXPECT_EQ(mode(state()), fs::perms::owner_all);
+    fs::permissions(state(), fs::perms::all);  // the next start takes this back
+  }
+  EXPECT_THAT(local_.read(muster().string() + ".calls"), HasSubstr("deploy supervise start"));
+  local_.write(state() / "journal/1", "x");
+  EXPECT_THAT(purge(), IsEmpty());
+  EXPECT_FALSE(fs::exists(state()));
+  EXPECT_FALSE(fs::exists(deployed_.places.prefix));
+  EXPECT_THAT(purge(), IsEmpty());  // there is nothing left, and nothing is kept
+}
+
+TEST_F(Actions, ADirectoryThatWasThereKeepsItsModeAndItsFiles) {
+  install(Role::Agent);
+  local_.write(state() / "photo", "x");
+  fs::permissions(state(), fs::perms(0755));
+  ASSERT_TRUE(start_daemon(*host_, Role::Agent, deployed_.places));
+  EXPECT_EQ(mode(state()), fs::perms(0755));
+  EXPECT_FALSE(fs::exists(mark()));
+  EXPECT_THAT(purge(), ElementsAre(HasSubstr("kept '" + state().string() + "'")));
+  EXPECT_TRUE(fs::exists(state() / "photo"));
+  EXPECT_FALSE(fs::exists(deployed_.places.prefix));
+}
+
+TEST_F(Actions, ProgramsStayForTheOtherRole) {
+  install(Role::Controller);
+  install(Role::Agent);
+  purge();
+  EXPECT_TRUE(fs::exists(muster()));
+  EXPECT_FALSE(fs::exists(deployed_.places.role_dir(Role::Agent)));
+  fs::remove(deployed_.places.config_file(Role::Controller));
+  fs::remove(deployed_.places.role_dir(Role::Controller));
+  purge();
+  EXPECT_FALSE(fs::exists(deployed_.places.prefix));
+}
+
+TEST_F(Actions, ProgramsStayForTheUnitOfTheOtherRoleThatStartsThem) {
+  const fs::path unit = local_.units() / unit_name(Role::Controller);
+  Places places = deployed_.places;
+  places.systemd = true;
+  const auto text = [](const Places& of) {
+    return config_text({.role = Role::Controller, .name = "controller", .address = "h:1"}, of);
+  };
+  install(Role::Agent);
+  local_.write(unit, text(places));
+  purge();
+  EXPECT_TRUE(fs::exists(muster()));
+  places.prefix += "-other";  // a controller with its own programs
+  local_.write(unit, text(places));
+  purge();
+  EXPECT_FALSE(fs::exists(deployed_.places.prefix));
+}
+
+TEST_F(Actions, ManyVersionsAreRemoved) {
+  install(Role::Agent);
+  for (int i = 0; i < 300; ++i) deployed_.versions.push_back("0.2." + std::to_string(i));
+  purge();
+  EXPECT_FALSE(fs::exists(deployed_.places.prefix));
+}
+
+TEST_F(Actions, ADaemonWhoseSupervisorsProgramIsGoneIsAnError) {
+  const auto boot = process::boot_id();
+  const auto self = process::self();
+  ASSERT_TRUE(boot && self);
+  const std::string started = std::to_string(self->start_time);
+  const auto stop = [&] { return stop_daemon(*host_, Role::Agent, deployed_.places); };
+  EXPECT_TRUE(stop());  // nothing was ever there
+  install(Role::Agent);
+  const std::string runs = boot->str() + " 1 1 " + std::to_string(self->pid) + " " + started + "\n";
+  local_.write(supervisor(), runs);
+  ASSERT_TRUE(stop());
+  EXPECT_THAT(local_.read(muster().string() + ".calls"), HasSubstr("deploy supervise stop"));
+
+  fs::remove_all(deployed_.places.bin("0.1.0"));
+  const auto failed = stop();
+  ASSERT_FALSE(failed);
+  EXPECT_THAT(failed.error().message, HasSubstr("is gone; run 'muster deploy up'"));
+  EXPECT_THAT(failed.error().message, HasSubstr("kill " + std::to_string(self->pid)));
+  // The file of a process that ended, or of the boot before.
+  local_.write(supervisor(), boot->str() + " 1 1 " + std::to_string(self->pid) + " 1" + started);
+  EXPECT_TRUE(stop());
+  local_.write(supervisor(), "other " + runs.substr(runs.find(' ') + 1));
+  EXPECT_TRUE(stop());
+  fs::remove(supervisor());
+  EXPECT_TRUE(stop());
+}
+
+}  // namespace
+}  // namespace muster::rollout
