@@ -22,9 +22,12 @@ std::string own_user() {
 }
 
 AccessReload::AccessReload(async::Loop& loop, const std::filesystem::path& file, Access& access) {
-  if (file.empty()) return;
   signals_ = std::make_unique<async::Signals>(
       loop, std::initializer_list<int>{SIGHUP}, [&access, file](int) {
+        if (file.empty()) {
+          log::info("nothing is read again: there is no access file (--access)");
+          return;
+        }
         auto policy = read_access_file(file);
         if (!policy) {
           log::error("the access file is not taken, the one of before counts on",

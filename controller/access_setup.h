@@ -21,7 +21,8 @@ Result<AccessPolicy> first_policy(const std::filesystem::path& file);
 std::string own_user();
 
 // Reads the file again at SIGHUP. A file with mistakes is logged, and the policy of before stays.
-// Without a file SIGHUP does what it did. `access` must outlive it.
+// Without a file SIGHUP is logged, and does nothing else: `systemctl reload` ends no controller.
+// `access` must outlive it.
 class AccessReload {
  public:
   AccessReload(async::Loop& loop, const std::filesystem::path& file, Access& access);

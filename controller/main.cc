@@ -11,6 +11,7 @@
 #include <future>
 #include <random>
 
+#include "common/base/random_hex.h"
 #include "common/base/wall_clock_offset.h"
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
@@ -45,10 +46,12 @@ namespace muster::controller {
 namespace {
 
 constexpr int kUsage = 64, kInternal = 70;
+constexpr std::size_t kIdBytes = 8;
 // An agent of this machine needs this much free space where a run's outputs are, which is usually
 // here.
 constexpr std::uint64_t kStartBytes = 256ull << 20;
-// 256 logs, two connections for each node, and one for each client, for some 200 nodes.
+// 256 logs and 256 nodes that join; over TCP two connections for each node and one for each client,
+// for some 100 nodes.
 constexpr std::size_t kDescriptorsWanted = 1'024;
 
 int give_up(const Error& error) {
@@ -137,12 +140,6 @@ Result<void> write_endpoint(const Config& config, const Server& server, const En
   return rpc::write_endpoint_file(config.endpoint_file, file);
 }
 
-std::string random_hex(std::random_device& random) {
-  std::string text;
-  for (int i = 0; i < 16; ++i) text += "0123456789abcdef"[random() % 16];
-  return text;
-}
-
 int run(const Config& config) {
   if (auto made = io::make_dirs(config.state_dir, 0700); !made) {
     std::fprintf(stderr, "muster-controller: %s\n", made.error().message.c_str());
@@ -168,9 +165,6 @@ int run(const Config& config) {
     const int code = give_up(policy.error());
     return policy.error().code == ErrorCode::InvalidArgument ? kUsage : code;
   }
-  Denials denials(config.state_dir / "denials.log", system_clock());
-  Access access(own_user(), *std::move(policy), &denials);
-
   const journal::SqliteOptions kept{.dir = config.state_dir / "journal",
                                     .accept_loss = config.accept_loss,
                                     .archive_keep = config.archive_keep};
@@ -184,6 +178,12 @@ int run(const Config& config) {
   auto store = logs::LogStore::open(config.state_dir / "logs", config.log_quota, {}, room_kept);
   if (!store) return give_up(store.error());
 
+  auto new_cluster = random_hex(kIdBytes, "naming a new cluster");
+  if (!new_cluster) return give_up(new_cluster.error());
+  auto lineage = random_hex(kIdBytes, "naming the journal's lineage");
+  if (!lineage) return give_up(lineage.error());
+  std::random_device random;
+
   std::promise<int> asked_to_stop;
   async::Loop signals_loop("signals");
   async::Signals signals(signals_loop, {SIGTERM, SIGINT},
@@ -191,15 +191,18 @@ int run(const Config& config) {
                            if (!std::exchange(stopping, true)) asked_to_stop.set_value(number);
                          });
 
+  async::Loop work("work");
+  Denials denials(config.state_dir / "denials.log", system_clock(),
+                  [&work](async::Task task) { work.post("denials", std::move(task)); });
+  Access access(own_user(), *std::move(policy), &denials);
   AccessReload reload(signals_loop, config.access_file, access);
-  std::random_device random;
   const Clock& clock = system_clock();
   const std::string cluster_out = (config.state_dir / "outputs").string();
   Shell::Options options;
   options.version = version();
-  options.new_cluster = ClusterId(random_hex(random));
+  options.new_cluster = ClusterId(*std::move(new_cluster));
   options.lost = [&] { return (*journal)->lost(); };
-  options.lineage_id = random_hex(random);
+  options.lineage_id = *std::move(lineage);
   options.paused = [&] {
     return (*journal)->behind().empty() ? std::string() : core::pause_text((*journal)->behind());
   };
@@ -212,7 +215,6 @@ int run(const Config& config) {
   options.limits.archive_after = config.archive_after;
   options.limits.port_first = config.port_first;
   options.limits.port_last = config.port_last;
-  async::Loop work("work");
   Shell shell(**journal, clock, std::move(options));
   const auto stop_loops = [&] {
     shell.stop();
@@ -235,7 +237,7 @@ int run(const Config& config) {
 
   const auto authority =
       pki::open_authority(config.state_dir / "pki", started->cluster.str(), clock.now().wall);
-  Refusals refusals;
+  Refusals refusals(clock);
   Revocations revocations;
   shell.strand().assert_idle();
   revocations.publish(core::Revoked(shell.started_ledger().access));
@@ -335,6 +337,7 @@ int run(const Config& config) {
 int main(int argc, char** argv) {
   ::umask(077);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);  // until AccessReload takes it
   muster::pki::ignore_host_config();
   muster::rpc::silence_grpc();
   muster::io::raise_descriptor_limit();

@@ -16,6 +16,7 @@
 #include "common/name_service/hosts.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/connection_times.h"
+#include "controller/enrol/limits.h"
 #include "controller/listen/peer.h"
 #include "controller/listen/socket.h"
 
@@ -87,7 +88,9 @@ void hand_over(GrpcPort& port, int fd) {
 
 }  // namespace
 
-Server::Server() : connections_(bounds_for(io::descriptor_limit()), kHandshakeCounted) {}
+Server::Server()
+    : connections_(bounds_for(io::descriptor_limit(), EnrolLimits().connections),
+                   kHandshakeCounted) {}
 
 Server::~Server() { shut_down(); }
 
@@ -97,10 +100,7 @@ Result<std::vector<io::UniqueFd>> Server::bind(const std::vector<std::string>& a
     const auto at = numeric(address);
     if (!at) return fail(Error(at.error()));
     auto socket = rpc::is_unix(*at) ? listen_unix(socket_path(*at)) : listen_tcp(*at);
-    if (!socket)
-      return fail(ErrorCode::Io, "listening on '" + address +
-                                     "': the address is taken, or not this machine's; choose "
-                                     "another one, or port 0 for a free one");
+    if (!socket) return fail(std::move(socket.error()).in("listening on '" + address + "'"));
     if (rpc::is_unix(address)) sockets_.push_back(socket_path(address));
     bound_.push_back(rpc::is_unix(address) ? address
                                            : address.substr(0, address.rfind(':') + 1) +

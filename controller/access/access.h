@@ -33,6 +33,10 @@ class JobAccess {
   // For records of who did it. Empty: the user who runs the controller, over the unix socket.
   [[nodiscard]] std::string by() const { return is_socket_ ? std::string() : user_; }
   [[nodiscard]] bool is_socket() const { return is_socket_; }
+  // The unix socket is one, too.
+  [[nodiscard]] bool is_operator() const {
+    return is_socket_ || (!user_.empty() && role_ >= UserRole::Operator);
+  }
   [[nodiscard]] const std::string& owner_text(const std::string& owner) const {
     return owner.empty() ? own_user_ : owner;
   }

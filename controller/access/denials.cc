@@ -23,51 +23,57 @@ std::string line_text(std::string_view text) {
   return shown;
 }
 
+std::string line_of(const Denial& denial, std::uint64_t count, WallTime at) {
+  return utc_text(at) + " user=" + line_text(denial.user) + " method=" + line_text(denial.method) +
+         (denial.job.empty() ? "" : " job=" + line_text(denial.job)) +
+         " count=" + std::to_string(count) + " why=\"" + line_text(denial.why) + "\"\n";
+}
+
 }  // namespace
 
-Denials::~Denials() {
-  const MutexLock lock(mutex_);
-  write_old(clock_.now().boot, true);
-}
+Denials::~Denials() { write(true); }
 
 void Denials::note(Denial denial) {
   const BootTime now = clock_.now().boot;
-  const MutexLock lock(mutex_);
-  if (now - swept_ >= kWindow) write_old(now, false);
-  if (causes_.size() >= kCausesMost && !causes_.contains(denial))
-    denial = {.user = "*", .method = "*", .job = "", .why = "more causes than are kept apart"};
-  const auto [entry, fresh] = causes_.try_emplace(denial);
-  ++entry->second.since;
-  if (!fresh && now - entry->second.written < kWindow) return;
-  write(denial, std::exchange(entry->second.since, 0));
-  entry->second.written = now;
+  {
+    const MutexLock lock(mutex_);
+    if (causes_.size() >= kCausesMost && !causes_.contains(denial))
+      denial = {.user = "*", .method = "*", .job = "", .why = "more causes than are kept apart"};
+    Counted& counted = causes_[std::move(denial)];
+    ++counted.since;
+    if (asked_ || (!counted.due(now) && now - taken_ < kWindow)) return;
+    asked_ = true;
+  }
+  later_([this] { write(false); });
 }
 
-// A cause whose minute is over is forgotten, after what was counted of it.
-void Denials::write_old(BootTime now, bool all) {
-  swept_ = now;
+void Denials::write(bool all) {
+  const MutexLock lock(file_mutex_);
+  if (const std::string lines = take(all); !lines.empty()) append(lines);
+}
+
+std::string Denials::take(bool all) {
+  const Now now = clock_.now();
+  std::string lines;
+  const MutexLock lock(mutex_);
+  asked_ = false;
+  taken_ = now.boot;
   for (auto at = causes_.begin(); at != causes_.end();) {
-    if (!all && now - at->second.written < kWindow) {
+    auto& [denial, counted] = *at;
+    if (!all && !counted.due(now.boot)) {
       ++at;
-      continue;
-    }
-    if (at->second.since > 0) {
-      write(at->first, std::exchange(at->second.since, 0));
-      at->second.written = now;
-      ++at;
-    } else {
+    } else if (counted.since == 0) {
       at = causes_.erase(at);
+    } else {
+      lines += line_of(denial, std::exchange(counted.since, 0), now.wall);
+      counted.written = now.boot;
+      ++at;
     }
   }
+  return lines;
 }
 
-void Denials::write(const Denial& denial, std::uint64_t count) {
-  append(utc_text(clock_.now().wall) + " user=" + line_text(denial.user) + " method=" +
-         line_text(denial.method) + (denial.job.empty() ? "" : " job=" + line_text(denial.job)) +
-         " count=" + std::to_string(count) + " why=\"" + line_text(denial.why) + "\"\n");
-}
-
-void Denials::append(std::string_view line) {
+void Denials::append(std::string_view lines) {
   const auto failed = [&](int error) {
     if (trouble_.first(std::to_string(error)))
       log::warn("refusals of calls are not written down",
@@ -77,7 +83,7 @@ void Denials::append(std::string_view line) {
       ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return failed(errno);
   std::size_t written = 0;
-  if (const int error = io::write_all(fd.get(), line, written); error != 0) return failed(error);
+  if (const int error = io::write_all(fd.get(), lines, written); error != 0) return failed(error);
   trouble_.over();
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0 || std::cmp_less(status.st_size, file_most_)) return;

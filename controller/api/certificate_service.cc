@@ -1,13 +1,8 @@
 #include "controller/api/certificate_service.h"
 
-#include <fmt/format.h>
-#include <sys/random.h>
-
-#include <array>
-#include <cerrno>
-
 #include "common/base/duration.h"
 #include "common/base/names.h"
+#include "common/base/random_hex.h"
 #include "common/digest/sha256.h"
 #include "common/enrol/token.h"
 #include "common/pki/key.h"
@@ -27,14 +22,11 @@ constexpr Duration kLifetimeMost = std::chrono::hours(24 * 3'650);
 constexpr std::size_t kIdBytes = 5, kSecretBytes = 20;
 constexpr std::string_view kOwner = "owner";
 
-// Random bytes of the kernel, as hex digits.
-Result<std::string> random_hex(std::size_t bytes, std::string_view doing) {
-  std::array<unsigned char, 32> random{};
-  if (::getrandom(random.data(), bytes, 0) != static_cast<ssize_t>(bytes))
-    return fail_errno(std::string(doing) + ": asking for random bytes", errno);
-  std::string text;
-  for (std::size_t i = 0; i < bytes; ++i) text += fmt::format("{:02x}", random[i]);
-  return text;
+// One that was over long ago may leave the ledger at the very event: then its id alone is shown.
+void show_token(const core::AccessRecords& records, const std::string& id, v1::Token& to) {
+  to.set_id(id);
+  if (const auto found = records.tokens.find(id); found != records.tokens.end())
+    to = to_v1(id, found->second);
 }
 
 }  // namespace
@@ -142,7 +134,7 @@ grpc::ServerUnaryReactor* CertificateService::CreateToken(grpc::CallbackServerCo
     if (!input) return reactor->Finish(rpc::to_status(input.error()));
     const std::string id = input->token.token;
     decide(std::move(*input), now, reactor, [response, id](const View& view) {
-      *response->mutable_token() = to_v1(id, view.ledger.access.tokens.at(id));
+      show_token(view.ledger.access, id, *response->mutable_token());
     });
   });
 }
@@ -186,7 +178,7 @@ grpc::ServerUnaryReactor* CertificateService::RevokeToken(grpc::CallbackServerCo
     const std::string id = spec::shown(request->id());
     core::RevokeToken input{.token = id, .actor = std::string(kOwner)};
     decide(std::move(input), clock_.now(), reactor, [response, id](const View& view) {
-      *response->mutable_token() = to_v1(id, view.ledger.access.tokens.at(id));
+      show_token(view.ledger.access, id, *response->mutable_token());
     });
   });
 }

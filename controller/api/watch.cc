@@ -109,7 +109,8 @@ void WatchStream::open(const View& view) {
 }
 
 EventPtr WatchStream::shown(const EventPtr& event, const std::string* owner) const {
-  if (event->job_id().empty() || access_.is_socket()) return event;
+  if (access_.is_socket()) return event;
+  if (event->job_id().empty()) return access_.is_operator() ? event : without_certificates(event);
   if (access_.may(owner == nullptr ? std::string() : *owner)) return event;
   return withheld(*event, owner == nullptr ? "another user's job"
                                            : "a job of user '" + access_.owner_text(*owner) + "'");

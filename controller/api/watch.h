@@ -6,7 +6,7 @@
 // bounded. A watcher that does not keep up is closed with RESOURCE_EXHAUSTED and the index to
 // resume from.
 //
-// Of jobs that the caller may not see, events have no sentence, and readings no loss (withhold.h).
+// Of what the caller may not see, events have no sentence, and readings no loss (withhold.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>

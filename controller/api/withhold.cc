@@ -97,4 +97,15 @@ EventPtr withheld(const v1::Event& event, const std::string& what) {
   return kept;
 }
 
+EventPtr without_certificates(const EventPtr& event) {
+  if (!event->type().starts_with("token-") && !event->type().starts_with("certificate-"))
+    return event;
+  auto kept = std::make_shared<v1::Event>();
+  kept->set_index(event->index());
+  *kept->mutable_at() = event->at();
+  kept->set_type(event->type());
+  kept->set_text("for operators only");
+  return kept;
+}
+
 }  // namespace muster::controller

@@ -3,6 +3,9 @@
 // Of such a job there are left: id, name, stage, owner, phase, times, numbers of attempts and
 // restarts, nodes, steps, and the class of its verdict. No specs, environments, paths, checkpoints,
 // losses or sentences: a program's own words may be in them.
+//
+// Join tokens and certificates are listed over the unix socket alone, so below operators their
+// events have no sentence.
 #pragma once
 
 #include <string>
@@ -22,5 +25,8 @@ void show_to(const JobAccess& access, v1::Job& job);
 
 // The same event with another text in place of its sentence: "of WHAT".
 EventPtr withheld(const v1::Event& event, const std::string& what);
+
+// Of an event about a join token or a certificate: its type and time. Another event as it is.
+EventPtr without_certificates(const EventPtr& event);
 
 }  // namespace muster::controller

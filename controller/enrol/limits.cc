@@ -1,26 +1,24 @@
 #include "controller/enrol/limits.h"
 
-#include <algorithm>
+#include "controller/listen/peer.h"
 
 namespace muster::controller {
 namespace {
 
 namespace ip = boost::asio::ip;
 
-ip::address part_of(const ip::address& address) {
-  if (address.is_v4()) return address;
-  const ip::address_v6 six = address.to_v6();
-  if (six.is_v4_mapped()) return ip::make_address_v4(ip::v4_mapped, six);
-  auto bytes = six.to_bytes();
-  std::ranges::fill(bytes.begin() + 8, bytes.end(), 0);
-  return ip::address_v6(bytes);
+// The address of one sender (Peer::sender()).
+std::array<std::uint8_t, 16> part_of(const ip::address& address) {
+  const ip::address_v6 six =
+      address.is_v6() ? address.to_v6() : ip::make_address_v6(ip::v4_mapped, address.to_v4());
+  return Peer{.address = six.to_bytes(), .port = 0}.sender();
 }
 
 }  // namespace
 
 ConnectionCount::Room ConnectionCount::enter(const ip::address& from) {
   if (all_ >= limits_.connections) return Room::Full;
-  const ip::address part = part_of(from);
+  const auto part = part_of(from);
   const auto found = of_.find(part);
   if (found != of_.end() && found->second >= limits_.of_an_address) return Room::AddressFull;
   ++of_[part];

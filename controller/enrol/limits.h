@@ -5,9 +5,11 @@
 // count by their /64: a machine has as many of them as it likes.
 #pragma once
 
+#include <array>
 #include <boost/asio/ip/address.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 
 #include "common/base/time.h"
@@ -32,7 +34,7 @@ class ConnectionCount {
  private:
   EnrolLimits limits_;
   std::size_t all_ = 0;
-  std::map<boost::asio::ip::address, std::size_t> of_;  // by part_of()
+  std::map<std::array<std::uint8_t, 16>, std::size_t> of_;  // by part_of()
 };
 
 }  // namespace muster::controller

@@ -1,10 +1,12 @@
 #include "controller/enrol/port.h"
 
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <cerrno>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -14,6 +16,7 @@
 #include "common/enrol/tls.h"
 #include "common/name_service/hosts.h"
 #include "controller/enrol/connection.h"
+#include "controller/listen/socket.h"
 
 namespace muster::controller {
 namespace {
@@ -39,6 +42,12 @@ std::string text_of(const tcp::endpoint& endpoint) {
          std::to_string(endpoint.port());
 }
 
+// An IPv4 address that came over a socket of both families.
+asio::ip::address plain(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
+}
+
 }  // namespace
 
 // Everything but post() and the first lines of stop() runs on `thread`.
@@ -62,16 +71,19 @@ struct EnrolPort::Impl : std::enable_shared_from_this<Impl> {
                }} {}
 
   Result<std::string> listen(const sockaddr_storage& address) {
-    const tcp::endpoint at = endpoint_of(address);
-    SystemError error;
-    acceptor.open(at.protocol(), error);
-    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor.bind(at, error);
-    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    auto socket = listen_tcp(address);
+    if (!socket) return fail(std::move(socket.error()));
     tcp::endpoint bound;
-    if (!error) bound = acceptor.local_endpoint(error);
+    socklen_t size = static_cast<socklen_t>(bound.capacity());
+    if (::getsockname(socket->fd.get(), bound.data(), &size) != 0)
+      return fail_errno("reading a socket's address", errno);
+    bound.resize(size);
+    SystemError error;
+    acceptor.assign(bound.protocol(), socket->fd.get(), error);
     if (error) return fail(ErrorCode::Io, error.message());
-    return text_of(bound);
+    socket->fd.release();
+    // The address as it was asked for: of 0.0.0.0 the socket itself may be ::, for both families.
+    return text_of({endpoint_of(address).address(), bound.port()});
   }
 
   void begin() {
@@ -104,8 +116,8 @@ struct EnrolPort::Impl : std::enable_shared_from_this<Impl> {
 
   void serve(tcp::socket socket) {
     SystemError error;
-    const asio::ip::address from = socket.remote_endpoint(error).address();
-    if (error) return;  // it is gone already
+    const asio::ip::address from = plain(socket.remote_endpoint(error).address());
+    if (error) return;                              // it is gone already
     socket.set_option(tcp::no_delay(true), error);  // best effort
     switch (count.enter(from)) {
       case ConnectionCount::Room::Full: return trouble.note(EnrolCause::Full, from.to_string());

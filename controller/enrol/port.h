@@ -33,8 +33,9 @@ struct EnrolHooks {
 
 class EnrolPort {
  public:
-  // `address`: HOST:PORT; port 0: a free one. `own`: the controller's credentials. Errors: those of
-  // name_service::addresses_of; Io when the address is taken; InvalidArgument.
+  // `address`: HOST:PORT; port 0: a free one; 0.0.0.0 and [::]: both families. `own`: the
+  // controller's credentials. Errors: those of name_service::addresses_of; Io when the address is
+  // taken; InvalidArgument.
   static Result<std::unique_ptr<EnrolPort>> start(const std::string& address,
                                                   const pki::Credentials& own, EnrolHooks hooks,
                                                   const Clock& clock, EnrolLimits limits = {});

@@ -17,12 +17,12 @@ ino_t inode_of(int fd) {
 
 }  // namespace
 
-ConnectionBounds bounds_for(std::size_t descriptors) {
-  constexpr std::size_t kReservedMost = 512;      // 256 logs, the rest for files and local clients
+ConnectionBounds bounds_for(std::size_t descriptors, std::size_t others) {
+  constexpr std::size_t kOwn = 512;               // 256 logs, the rest for files and local clients
   constexpr std::size_t kUnfinishedMost = 1'024;  // some 100 KiB of memory each
   constexpr std::size_t kUnfinishedOfSenderLeast = 4;
   ConnectionBounds bounds;
-  bounds.all = std::max<std::size_t>(4, descriptors - std::min(descriptors / 4 * 3, kReservedMost));
+  bounds.all = std::max<std::size_t>(4, descriptors - std::min(descriptors / 4 * 3, kOwn + others));
   bounds.unfinished = std::clamp<std::size_t>(bounds.all / 2, 1, kUnfinishedMost);
   bounds.unfinished_of_sender =
       std::min(bounds.unfinished, std::max(bounds.unfinished / 4, kUnfinishedOfSenderLeast));

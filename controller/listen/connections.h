@@ -35,9 +35,9 @@ struct ConnectionBounds {
   std::size_t unfinished = 0;
   std::size_t unfinished_of_sender = 0;  // Peer::sender()
 };
-// For a process that may have so many descriptors. The rest is for the unix socket, the journal,
-// logs and files.
-ConnectionBounds bounds_for(std::size_t descriptors);
+// For a process that may have so many descriptors, of which `others` are for connections that are
+// not counted here. The rest is for the unix socket, the journal, logs and files.
+ConnectionBounds bounds_for(std::size_t descriptors, std::size_t others);
 
 class Connections {
  public:

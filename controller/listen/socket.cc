@@ -11,6 +11,8 @@
 #include <charconv>
 #include <climits>
 #include <cstring>
+#include <expected>
+#include <optional>
 #include <utility>
 
 #include "common/name_service/hosts.h"
@@ -35,22 +37,51 @@ bool set_tcp_options(const io::UniqueFd& fd) {
          set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(rpc::kKeepaliveTimeout.count()));
 }
 
-Result<ListeningSocket> bind_tcp(const sockaddr_storage& wanted, bool both_families) {
+std::unexpected<Error> reason(std::string_view doing, int error_number) {
+  if (error_number == EADDRINUSE || error_number == EADDRNOTAVAIL)
+    return fail(ErrorCode::Io,
+                "the address is taken, or not this machine's; choose another one, or port 0 for a "
+                "free one");
+  return fail_errno(doing, error_number);
+}
+
+struct Failure {
+  std::string_view doing;
+  int error_number;
+};
+
+std::expected<ListeningSocket, Failure> bind_tcp(const sockaddr_storage& wanted,
+                                                 bool both_families) {
+  const auto failure = [](std::string_view doing) {
+    return std::unexpected(Failure{.doing = doing, .error_number = errno});
+  };
   io::UniqueFd fd = make_socket(wanted.ss_family);
-  if (!fd) return fail_errno("making a socket", errno);
+  if (!fd) return failure("making a socket");
   if (!set_tcp_options(fd) ||
       (wanted.ss_family == AF_INET6 && !set(fd, IPPROTO_IPV6, IPV6_V6ONLY, both_families ? 0 : 1)))
-    return fail_errno("setting the options of a socket", errno);
+    return failure("setting the options of a socket");
   sockaddr_storage bound{};
   socklen_t size = sizeof(bound);
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&wanted), name_service::size_of(wanted)) !=
           0 ||
       ::listen(fd.get(), kBacklog) != 0 ||
       ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0)
-    return fail_errno("binding a socket", errno);
+    return failure("binding a socket");
   sockaddr_in6 v6{};  // the port is at the same place in both families
   std::memcpy(&v6, &bound, sizeof(v6));
   return ListeningSocket{.fd = std::move(fd), .port = ntohs(v6.sin6_port)};
+}
+
+// The port of an address that is 0.0.0.0 or ::.
+std::optional<std::uint16_t> port_of_wildcard(const sockaddr_storage& address) {
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  std::memcpy(&v4, &address, sizeof(v4));
+  std::memcpy(&v6, &address, sizeof(v6));
+  if (address.ss_family == AF_INET && v4.sin_addr.s_addr == INADDR_ANY) return ntohs(v4.sin_port);
+  if (address.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr))
+    return ntohs(v6.sin6_port);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -65,10 +96,19 @@ Result<ListeningSocket> listen_tcp(const std::string& address) {
   const auto wanted = name_service::socket_address(host, port);
   if (colon == std::string::npos || error != std::errc() || rest != end || !wanted)
     return fail(ErrorCode::Io, "'" + address + "' is no address with a port");
-  if (host != "0.0.0.0" && host != "::") return bind_tcp(*wanted, false);
-  auto both = bind_tcp(*name_service::socket_address("::", port), true);
+  return listen_tcp(*wanted);
+}
+
+Result<ListeningSocket> listen_tcp(const sockaddr_storage& address) {
+  const auto port = port_of_wildcard(address);
+  auto made =
+      port ? bind_tcp(*name_service::socket_address("::", *port), true) : bind_tcp(address, false);
   // A machine without IPv6.
-  return both ? std::move(both) : bind_tcp(*name_service::socket_address("0.0.0.0", port), false);
+  if (!made && port &&
+      (made.error().error_number == EAFNOSUPPORT || made.error().error_number == EADDRNOTAVAIL))
+    made = bind_tcp(*name_service::socket_address("0.0.0.0", *port), false);
+  if (!made) return reason(made.error().doing, made.error().error_number);
+  return std::move(*made);
 }
 
 Result<ListeningSocket> listen_unix(const std::string& path) {
@@ -84,7 +124,7 @@ Result<ListeningSocket> listen_unix(const std::string& path) {
   // Made under umask 077, so no other user can connect in between.
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&wanted), sizeof(wanted)) != 0 ||
       ::chmod(path.c_str(), 0600) != 0 || ::listen(fd.get(), kBacklog) != 0)
-    return fail_errno("binding a socket", errno);
+    return reason("binding a socket", errno);
   return ListeningSocket{.fd = std::move(fd), .port = 0};
 }
 

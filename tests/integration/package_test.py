@@ -129,6 +129,8 @@ class Units(unittest.TestCase):
             units = os.path.join(root, "usr/lib/systemd/system")
             shutil.copytree("/usr/lib/systemd/system", units, symlinks=True)
             os.makedirs(os.path.join(root, "usr/bin"))
+            os.mkdir(os.path.join(root, "bin"))
+            shutil.copy("/bin/true", os.path.join(root, "bin/kill"))
             for name, most in EXPOSURE.items():
                 shutil.copy(os.path.join(PACKAGE, name), units)
                 program = os.path.join(root, "usr/bin", name.removesuffix(".service"))

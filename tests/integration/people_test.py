@@ -11,7 +11,7 @@ import stat
 import subprocess
 import unittest
 
-from cluster import Cluster
+from cluster import Cluster, wait_until
 
 ACCESS = """\
 users: {olga: operator, vera: viewer}
@@ -204,8 +204,10 @@ class Roles(People):
 class WithoutAFile(unittest.TestCase):
     def test_every_certificate_is_user(self):
         with Cluster() as cluster:
-            cluster.controller(listen="127.0.0.1:0")
+            controller = cluster.controller(listen="127.0.0.1:0")
             cluster.agent("n0", tcp=True)
+            controller.send_signal(signal.SIGHUP)
+            controller.wait_for("nothing is read again")
             env = cluster.over_tcp("bob")
             refused = cluster.muster("node", "declare-dead", "n0", env=env, code=11)
             self.assertIn("the role 'operator' is needed, and this user has 'user'", refused.err)
@@ -217,9 +219,11 @@ class Denials(People):
     def test_a_line_and_a_count(self):
         job = self.submitted("alice", "alices")
         self.by("alice", "wait", job)
-        for _ in range(5):
-            self.refused("bob", "why", job, says="it is of user 'alice'")
         path = self.cluster.path("controller", "denials.log")
+        self.refused("bob", "why", job, says="it is of user 'alice'")
+        wait_until(lambda: os.path.exists(path) and self.denials(), what="the first line")
+        for _ in range(4):
+            self.refused("bob", "why", job, says="it is of user 'alice'")
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
         lines = [line for line in self.denials() if "method=JobService/ExplainJob" in line]
         self.assertEqual(len(lines), 1, lines)

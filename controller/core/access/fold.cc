@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "controller/core/access/bounds.h"
 
@@ -9,6 +10,7 @@ namespace muster::core {
 namespace {
 
 constexpr Duration kDay = std::chrono::hours(24);
+constexpr Duration kLeapLeast = std::chrono::hours(24 * 31);
 
 // Beyond the bound, the one that has been over for the longest time leaves.
 void drop_oldest_token(AccessRecords& records, WallTime at) {
@@ -20,16 +22,25 @@ void drop_oldest_token(AccessRecords& records, WallTime at) {
   }
 }
 
+// Without the record it would still be refused: by the revocation of its whole subject.
+bool covered(const AccessRecords& records, const Subject& subject, const CertificateRecord& one) {
+  const auto all = records.revoked.find(subject);
+  return all != records.revoked.end() && one.issued_at <= all->second.before;
+}
+
 void clear(AccessRecords& records, WallTime at) {
   drop_oldest_token(records, at);
   // A clock that was set back begins anew.
   if (at >= records.cleared_at && at < records.cleared_at + std::chrono::hours(1)) return;
-  records.cleared_at = at;
+  // So far ahead, it is perhaps the clock alone.
+  if (at - std::exchange(records.cleared_at, at) > kLeapLeast) return;
   std::erase_if(records.tokens,
                 [&](const auto& entry) { return entry.second.over_at() < at - kAccessKept; });
   for (auto subject = records.certificates.begin(); subject != records.certificates.end();) {
     records.certificate_count -= std::erase_if(subject->second, [&](const auto& entry) {
-      return entry.second.last_end < at - kAccessKept;
+      const CertificateRecord& one = entry.second;
+      return one.last_end < at - kAccessKept &&
+             (!one.revoked_at || covered(records, subject->first, one));
     });
     subject = subject->second.empty() ? records.certificates.erase(subject) : std::next(subject);
   }

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ class DenialsTest : public testing::Test {
     for (std::string line; std::getline(file, line);) found.push_back(line);
     return found;
   }
+  static Denials::Later at_once() {
+    return [](std::move_only_function<void()> task) { task(); };
+  }
   static Denial denial(const std::string& job) {
     return {.user = "bob", .method = "JobService/ReadLogs", .job = job, .why = "it is alice's"};
   }
@@ -42,7 +46,7 @@ class DenialsTest : public testing::Test {
 
 TEST_F(DenialsTest, ACauseHasOneLineAMinute) {
   {
-    Denials denials(file_, clock_);
+    Denials denials(file_, clock_, at_once());
     for (int i = 0; i < 1'000; ++i) denials.note(denial("j1"));
     ASSERT_EQ(lines().size(), 1U);
     EXPECT_EQ(lines()[0],
@@ -63,14 +67,14 @@ TEST_F(DenialsTest, ACauseHasOneLineAMinute) {
 }
 
 TEST_F(DenialsTest, ManyCausesShareALine) {
-  Denials denials(file_, clock_);
+  Denials denials(file_, clock_, at_once());
   for (std::size_t i = 0; i < 3 * Denials::kCausesMost; ++i)
     denials.note(denial(std::to_string(i)));
   EXPECT_LE(lines().size(), Denials::kCausesMost + 1);
 }
 
 TEST_F(DenialsTest, TheFilesAreBounded) {
-  Denials denials(file_, clock_, 1'000);
+  Denials denials(file_, clock_, at_once(), 1'000);
   for (int i = 0; i < 200; ++i) denials.note(denial(std::to_string(i)));
   EXPECT_LT(std::filesystem::file_size(dir_ / "denials.1.log"), 1'300U);
   std::size_t files = 0;
@@ -81,8 +85,30 @@ TEST_F(DenialsTest, TheFilesAreBounded) {
   EXPECT_LE(files, 2U);
 }
 
+// Regression: a refusal opened and wrote the file, on the strand and in the check of each call.
+TEST_F(DenialsTest, ARefusalItselfWritesNothing) {
+  std::vector<std::move_only_function<void()>> tasks;
+  {
+    Denials denials(file_, clock_, [&](std::move_only_function<void()> task) {
+      tasks.push_back(std::move(task));
+    });
+    for (const char* job : {"j1", "j2", "j1"}) denials.note(denial(job));
+    EXPECT_FALSE(std::filesystem::exists(file_));
+    ASSERT_EQ(tasks.size(), 1U) << "one task writes everything";
+    tasks.front()();
+    ASSERT_EQ(lines().size(), 2U);
+    EXPECT_NE(lines()[0].find("job=j1 count=2 "), std::string::npos) << lines()[0];
+    denials.note(denial("j1"));
+    EXPECT_EQ(tasks.size(), 1U) << "its minute is not over";
+    clock_.at.boot += Denials::kWindow;
+    denials.note(denial("j3"));
+    EXPECT_EQ(tasks.size(), 2U);
+  }
+  EXPECT_EQ(lines().size(), 4U);  // what was counted, at the end
+}
+
 TEST_F(DenialsTest, WhatAClientSentStaysInOneLine) {
-  Denials denials(file_, clock_);
+  Denials denials(file_, clock_, at_once());
   denials.note(denial("a\nb\" x\x1b[2J" + std::string(10'000, 'c')));
   ASSERT_EQ(lines().size(), 1U);
   EXPECT_LT(lines()[0].size(), 1'000U);

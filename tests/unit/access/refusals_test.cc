@@ -17,6 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+class ByHand final : public Clock {
+ public:
+  [[nodiscard]] Now now() const override { return at; }
+  Now at{};
+};
+
 class RefusalsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -28,13 +34,16 @@ class RefusalsTest : public testing::Test {
   }
   void TearDown() override { fs::remove(file_); }
 
-  // Notes each text twice, in a child, and returns the log's lines.
-  std::vector<std::string> logged(std::size_t texts) {
+  // Notes all texts after each of the times, in a child, and returns the log's lines.
+  std::vector<std::string> logged(std::size_t texts, const std::vector<Duration>& passes = {
+                                                         Duration(0), Duration(0)}) {
     EXPECT_EXIT(
         {
           if (!log::set_up({.daemon = "d", .file = file_, .to_stderr = false})) std::_Exit(3);
-          Refusals refusals;
-          for (int time = 0; time < 2; ++time) {
+          ByHand clock;
+          Refusals refusals(clock);
+          for (const Duration after : passes) {
+            clock.at.boot += after;
             for (std::size_t i = 0; i < texts; ++i) refusals.note("cause " + std::to_string(i));
           }
           log::flush();
@@ -62,6 +71,16 @@ TEST_F(RefusalsTest, AfterABoundThereIsOneLineMore) {
   const auto lines = logged(Refusals::kTextsMost + 500);
   ASSERT_EQ(lines.size(), Refusals::kTextsMost + 1);
   EXPECT_NE(lines.back().find("no more of them are"), std::string::npos) << lines.back();
+}
+
+// Regression: a refused agent had one line in the life of the process.
+TEST_F(RefusalsTest, ACauseThatGoesOnHasALineEachHour) {
+  EXPECT_EQ(logged(3, {Duration(0), Refusals::kWindow - Duration(1), Duration(1)}).size(), 6u);
+}
+
+TEST_F(RefusalsTest, OldCausesMakeRoom) {
+  EXPECT_EQ(logged(Refusals::kTextsMost + 1, {Duration(0), Refusals::kWindow}).size(),
+            2 * Refusals::kTextsMost + 2);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ TEST(EndsSoon, OnlyTheLastSevenDaysAreReported) {
   EXPECT_EQ(ends_soon(own, end - days(365)), "");
   EXPECT_EQ(ends_soon(own, end - days(7) - seconds(1)), "");
   EXPECT_TRUE(ends_soon(own, end - days(7))
-                  .starts_with("the certificate of node 'n1' ends at 2026-12-31T00:00:00Z: make"));
+                  .starts_with("the certificate of node 'n1' ends at 2026-12-31T00:00:00Z: with "
+                               "--enrol the agent renews it by itself"));
   EXPECT_NE(ends_soon(own, end), "");
   EXPECT_EQ(ends_soon(own, end + seconds(1)), "") << "the error of each try says so";
 }

@@ -151,6 +151,35 @@ TEST_F(OthersJobs, EachMethodAsksWhoseJobItIs) {
   EXPECT_GE(checked, 12U);
 }
 
+// Tokens and certificates are listed over the unix socket alone: their events are for operators.
+TEST_F(OthersJobs, EventsOfTokensHaveNoTextForUsers) {
+  const auto service = v1::CertificateService::NewStub(channel_);
+  v1::CreateTokenRequest make;
+  make.set_nodes("planted-*");
+  make.set_uses(1);
+  make.mutable_lifetime()->set_seconds(3'600);
+  v1::CreateTokenResponse made;
+  const grpc::Status taken = service->CreateToken(context().get(), make, &made);
+  ASSERT_TRUE(taken.ok()) << taken.error_message();
+  const auto text_for = [](const std::shared_ptr<grpc::Channel>& channel) {
+    const auto stub = v1::JobService::NewStub(channel);
+    const auto call = context();
+    const auto stream = stub->Watch(call.get(), v1::WatchRequest());
+    v1::WatchResponse answer;
+    while (stream->Read(&answer) && answer.event().type() != "token-created") {
+    }
+    call->TryCancel();
+    EXPECT_EQ(answer.event().type(), "token-created");
+    EXPECT_GT(answer.event().index(), 0U);
+    EXPECT_TRUE(answer.event().has_at());
+    return answer.event().text();
+  };
+  EXPECT_EQ(text_for(tcp(pki::Role::User, "bob")), "for operators only");
+  EXPECT_EQ(text_for(tcp(pki::Role::User, "vera")), "for operators only");
+  for (const auto& entitled : {tcp(pki::Role::User, "olga"), channel_})
+    EXPECT_THAT(text_for(entitled), HasSubstr("planted-*"));
+}
+
 TEST_F(OthersJobs, TheOwnerIsTheCertificatesOrTheControllersUser) {
   EXPECT_EQ(this->job(alices()).owner(), "alice");
   EXPECT_EQ(this->job(submitted("own")).owner(), kOwnUser);

@@ -14,6 +14,7 @@
 #include "common/enrol/frame.h"
 #include "common/enrol/request.h"
 #include "common/io/unique_fd.h"
+#include "common/name_service/hosts.h"
 #include "common/pki/signature.h"
 #include "muster/v1/enrolment.pb.h"
 #include "tests/unit/enrol/door.h"
@@ -261,6 +262,22 @@ TEST(EnrolHostile, NoDescriptorIsLeft) {
   EXPECT_FALSE(ended_without) << "there was a descriptor after all";
   EXPECT_TRUE(ends(plain, kLong));
   EXPECT_TRUE(joins(door));
+}
+
+TEST(EnrolAddress, AWildcardIsBothFamilies) {
+  for (const char* wildcard : {"0.0.0.0:0", "[::]:0"}) {
+    Door door({}, {}, wildcard);
+    EXPECT_TRUE(door.address().starts_with(std::string(wildcard, std::string(wildcard).size() - 1)))
+        << door.address();
+    for (const char* host : {"127.0.0.1", "::1"}) {
+      const auto to = name_service::socket_address(host, door.port());
+      const io::UniqueFd client(::socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      EXPECT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&*to),
+                          name_service::size_of(*to)),
+                0)
+          << host << " at " << wildcard;
+    }
+  }
 }
 
 TEST(EnrolCount, SharesOfAddresses) {

@@ -95,17 +95,19 @@ TEST_F(ConnectionsTest, ANumberThatComesAgainReplacesItsConnection) {
 }
 
 TEST_F(ConnectionsTest, MostDescriptorsAreForConnectionsWhereThereAreMany) {
-  const ConnectionBounds few = bounds_for(64), usual = bounds_for(1'024), many = bounds_for(65'536);
+  const ConnectionBounds few = bounds_for(64, 256), usual = bounds_for(1'024, 256),
+                         many = bounds_for(65'536, 256);
   EXPECT_EQ(few.all, 16u);
   EXPECT_EQ(few.unfinished, 8u);
   EXPECT_EQ(few.unfinished_of_sender, 4u);
-  EXPECT_EQ(usual.all, 512u);
-  EXPECT_EQ(usual.unfinished, 256u);
-  EXPECT_EQ(usual.unfinished_of_sender, 64u);
-  EXPECT_EQ(many.all, 65'024u);
+  EXPECT_EQ(usual.all, 256u) << "256 are for nodes that join, 512 for logs and files";
+  EXPECT_EQ(usual.unfinished, 128u);
+  EXPECT_EQ(usual.unfinished_of_sender, 32u);
+  EXPECT_EQ(bounds_for(1'024, 0).all, 512u);
+  EXPECT_EQ(many.all, 64'768u);
   EXPECT_EQ(many.unfinished, 1'024u);
   EXPECT_EQ(many.unfinished_of_sender, 256u);
-  EXPECT_GT(bounds_for(SIZE_MAX).all, many.all);
+  EXPECT_GT(bounds_for(SIZE_MAX, 256).all, many.all);
 }
 
 }  // namespace

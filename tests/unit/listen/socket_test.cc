@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -54,6 +55,23 @@ TEST(ListenTcp, Ipv6) {
 TEST(ListenTcp, WhatIsNotHereOrNoAddressFails) {
   for (const char* address : {"192.0.2.1:0", "here:0", "127.0.0.1:70000", "127.0.0.1", ""})
     EXPECT_FALSE(listen_tcp(address)) << address;
+}
+
+TEST(ListenTcp, TheReasonIsTheSystems) {
+  const auto first = listen_tcp("127.0.0.1:0");
+  ASSERT_TRUE(first) << first.error().message;
+  for (const std::string& address :
+       {"127.0.0.1:" + std::to_string(first->port), std::string("192.0.2.1:0")})
+    EXPECT_TRUE(listen_tcp(address).error().message.starts_with("the address is taken, or not"))
+        << address;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto full = listen_tcp("127.0.0.1:0");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(full);
+  EXPECT_EQ(full.error().message, "making a socket: Too many open files");
 }
 
 class ListenUnix : public testing::Test {
