@@ -114,6 +114,7 @@ main() {
     if shown=$("$prefix/current/bin/muster" cert show "$prefix/agent/credentials.pem" 2>/dev/null)
     then say credentials valid; fi
     say credentials-for "$(printf '%s\n' "$shown" | sed -n 's/^for  *//p')"
+    say credentials-until "$(printf '%s\n' "$shown" | sed -n 's/^until  *//p')"
     say credentials-cluster "$(printf '%s\n' "$shown" | sed -n 's/^cluster  *//p')"
   fi
   if [ -n "$listen_port" ]; then
@@ -201,6 +202,7 @@ bool take(HostCheck& check, std::string_view key, std::string_view value) {
     return true;
   }
   if (key == "credentials-for") return check.credentials_of = text, true;
+  if (key == "credentials-until") return check.credentials_until = text, true;
   if (key == "credentials-cluster") return check.credentials_cluster = text, true;
   if (key == "way") return check.way = way_of(value), true;
   return true;  // a line of a newer script

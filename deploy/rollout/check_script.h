@@ -57,6 +57,7 @@ struct HostCheck {
   bool credentials_there = false;
   bool credentials_valid = false;
   std::string credentials_of;  // "node 'gpu-1'", as pki::text_of() writes it
+  std::string credentials_until;  // a time, as utc_text() writes it
   std::string credentials_cluster;
   WayState way = WayState::Unknown;
 };

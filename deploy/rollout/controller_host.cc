@@ -25,8 +25,8 @@ constexpr int kLockTaken = 45;
 constexpr Duration kTouchTimeMost = 20s;
 
 // $gone: the content of a lock whose owner is known to be gone. A stale lock stays where it is and
-// gets another owner: the one taker whose mkdir of `taken` succeeds compares the owner once more, and
-// replaces it. mkdir also touches the lock, so that no third one finds it stale.
+// gets another owner: the one taker whose mkdir of `taken` succeeds compares the owner once more,
+// and replaces it. mkdir also touches the lock, so that no third one finds it stale.
 constexpr std::string_view kTakeLock = R"sh(
 LC_ALL=C; export LC_ALL
 mkdir -p "$state/deploy"
@@ -276,13 +276,13 @@ Result<ssh::Secret> ControllerHost::issue_credentials(const std::string& node) {
   return ssh::Secret(std::move(*text));
 }
 
-Result<std::map<std::string, NodeSeen>> ControllerHost::nodes() {
+Result<Nodes> ControllerHost::nodes() {
   constexpr std::string_view kDoing = "asking the controller for its nodes";
   auto text = muster(kDoing, "node ls -o json");
   if (!text) return fail(std::move(text.error()));
   const auto answer = parse_answer(kDoing, *text);
   if (!answer) return fail(Error(answer.error()));
-  std::map<std::string, NodeSeen> out;
+  Nodes out;
   try {
     for (const json& item : (*answer)["items"])
       out[item.value("name", "")] = {.alive = item.value("connected", false) &&

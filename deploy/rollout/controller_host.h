@@ -3,9 +3,9 @@
 // thread; calls wait for each other, because a session runs one script at a time.
 //
 // The lock is a directory, STATE_DIR/deploy/lock, with a file `owner`. Its owner touches it every
-// 15 s while it works, over a session of its own, so that no long step delays it. A lock that nobody
-// has touched for a minute is taken over, and so is that of a process of this machine that is gone.
-// One whose lock was taken over touches and removes nothing of it, and writes no manifest.
+// 15 s while it works, over a session of its own, so that no long step delays it. A lock that
+// nobody has touched for a minute is taken over, and so is that of a process of this machine that
+// is gone. One whose lock was taken over touches and removes nothing of it, and writes no manifest.
 #pragma once
 
 #include <functional>
@@ -28,6 +28,8 @@ struct NodeSeen {
   std::string version;
   std::string last_heard;  // a time, as the controller writes it
 };
+
+using Nodes = std::map<std::string, NodeSeen>;  // by name
 
 // Opens a session to the same host, each time that it is called, on any thread.
 using Opener = std::function<Result<Host>()>;
@@ -61,7 +63,7 @@ class ControllerHost {
   // The text of a new credentials file of the node. This is the one place where a node gets its
   // identity.
   Result<ssh::Secret> issue_credentials(const std::string& node);
-  Result<std::map<std::string, NodeSeen>> nodes();
+  Result<Nodes> nodes();
   // Names of the jobs that have not ended.
   Result<std::vector<std::string>> live_jobs();
   // Cancels the job, and waits until it has ended, 90 s at most.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "common/base/time.h"
 #include "common/digest/sha256.h"
 
 namespace muster::rollout {
@@ -15,7 +16,8 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kStateKb = 512 << 10;  // an agent starts no rank below 256 MiB
 constexpr std::uint64_t kProgramSlackKb = 16 << 10;
 constexpr auto kClockNoted = 60s;
-constexpr auto kClockStops = 12h;  // certificates begin 24 hours before they are made
+constexpr auto kCertificateLeft = 30 * 24h;  // one that ends before is replaced
+constexpr auto kClockStops = 12h;            // certificates begin 24 hours before they are made
 
 bool is_network_disk(std::string_view type) {
   return type.starts_with("nfs") || type.starts_with("smb") || type == "cifs" || type == "lustre" ||
@@ -144,6 +146,13 @@ class Judge {
   std::vector<Finding> out_;
 };
 
+// The agent's certificate is of this node, and does not end soon. Texts of utc_text() sort by time.
+bool credentials_serve(const Wanted& wanted, const HostCheck& check) {
+  const WallTime least(std::chrono::seconds(check.time) + kCertificateLeft);
+  return check.credentials_valid && check.credentials_of == "node '" + wanted.name + "'" &&
+         check.credentials_until > utc_text(least);
+}
+
 std::string words_sha(const std::vector<std::string>& words) {
   std::string bytes;
   for (const std::string& word : words) {
@@ -197,8 +206,7 @@ Steps steps_for(const Wanted& wanted, const HostCheck& check, const ProgramSet& 
   }
   steps.set_current = check.current != version;
   steps.write_config = check.config_sha != sha256_hex(config_text(wanted, check.places));
-  steps.issue = wanted.role == Role::Agent &&
-                !(check.credentials_valid && check.credentials_of == "node '" + wanted.name + "'");
+  steps.issue = wanted.role == Role::Agent && !credentials_serve(wanted, check);
   const auto program = programs.find(std::string(program_of(wanted.role)));
   steps.start = !check.running || program == programs.end() ||
                 check.running_exe_sha != program->second.sha256 ||

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "common/digest/sha256.h"
 #include "deploy/rollout/actions.h"
@@ -75,10 +76,12 @@ class Up {
     if (!cluster) return fail(std::move(cluster.error()));
     cluster_id_ = std::move(*cluster);
     if (auto prepared = prepare_agents(); !prepared) return prepared;
+    auto before = controller_->nodes();
+    if (!before) return fail(std::move(before.error()));
     for_each_host(all_.size(), [&](std::size_t i) {
       if (i > 0 && !all_[i].stopped()) finish(i, agent(all_[i]));
     });
-    wait_registered();
+    wait_registered(*before);
     return write_end();
   }
 
@@ -199,24 +202,25 @@ class Up {
     say(all_[i], done.error().message);
   }
 
-  void wait_registered() {
+  // An agent of before that was alive still counts as alive for a while. So the controller must
+  // hear of its node once more, after its first answer: the agents of before have ended then.
+  void wait_registered(const Nodes& before) {
     std::vector<std::size_t> waiting;
     for (std::size_t i = 1; i < all_.size(); ++i)
       if (outcomes_[i].good) waiting.push_back(i);
     std::string last = "the controller does not see the node";
-    // When the controller heard of each node, in its first answer after the starts. The agents of
-    // before have ended then, so what it hears later is from the agents that were started.
-    std::optional<std::map<std::string, NodeSeen>> first;
+    std::optional<Nodes> first;
     for (const auto until = Clock::now() + request_.register_time; !waiting.empty();) {
       auto nodes = controller_->nodes();
       if (nodes) {
         if (!first) first = *nodes;
         std::erase_if(waiting, [&](std::size_t i) {
-          const auto at = nodes->find(all_[i].wanted.name);
+          const std::string& name = all_[i].wanted.name;
+          const auto at = nodes->find(name);
+          const auto old = before.find(name), then = std::as_const(*first).find(name);
           if (at == nodes->end() || !at->second.alive) return false;
-          const auto before = first->find(at->first);
-          if (all_[i].steps.start && before != first->end() &&
-              before->second.last_heard == at->second.last_heard)
+          if (all_[i].steps.start && old != before.end() && old->second.alive &&
+              then != first->cend() && then->second.last_heard == at->second.last_heard)
             return false;
           if (outcomes_[i].changed) say(all_[i], "registered");
           return true;

@@ -29,8 +29,8 @@ struct UpRequest {
 };
 
 // An error: the controller could not be brought up, and no agent was changed. Conflict: another one
-// deploys, another hosts.yaml with another cluster's name has its controller there, or the controller
-// that runs there has another state directory.
+// deploys, another hosts.yaml with another cluster's name has its controller there, or the
+// controller that runs there has another state directory.
 Result<std::vector<Outcome>> run_up(const UpRequest& request, std::vector<Surveyed> surveyed);
 
 }  // namespace muster::rollout

@@ -281,6 +281,138 @@ class Faults(DeployTest):
         self.fleet.deploy("down", "--purge")
 
 
+class Hold:
+    """While it is there, `program` waits on the host before it does anything."""
+
+    def __init__(self, host, program):
+        self.host, self.path = host, host.sh(f"readlink -f $(command -v {program})").strip()
+        host.sh(
+            f"cp {self.path} /tmp/{program}.own; : > /tmp/hold\n"
+            f"printf '#!/bin/sh\\n: > /tmp/held\\nwhile [ -e /tmp/hold ]; do sleep 0.1; done\\nexec /tmp/{program}.own \"$@\"\\n' > /tmp/{program}\n"
+            f"chmod 755 /tmp/{program}; mount --bind /tmp/{program} {self.path}"
+        )
+
+    def wait(self):
+        wait_until(lambda: self.host.sh("ls /tmp").split().count("held"), within=60, what="the step that waits")
+
+    def end(self):
+        self.host.sh("rm -f /tmp/hold")
+
+    def close(self):
+        self.host.sh(f"rm -f /tmp/hold; umount {self.path}; rm -f /tmp/held", check=False)
+
+
+class Lock(DeployTest):
+    """The deployment's lock, whose owner works, is killed, or loses it."""
+
+    DIR = "/var/lib/muster/controller"
+    MARK = "eve@elsewhere|2026-11-26T10:00:00Z|no-boot|1|1"
+
+    def setUp(self):
+        self.head = self.fleet.hosts[0]
+
+    def tearDown(self):
+        self.fleet.deploy("down", "--force", "--purge")
+        self.assert_left_nothing()
+
+    def test_a_stale_lock_has_one_next_owner(self):
+        self.head.sh(
+            f"mkdir -p {self.DIR}/deploy/lock; : > {self.DIR}/.muster-deploy; printf '{self.MARK}' > {self.DIR}/deploy/lock/owner\n"
+            f"touch -d '5 minutes ago' {self.DIR}/deploy/lock"
+        )
+        ups = [self.fleet.start("up") for _ in range(2)]
+        outs = ["".join(each.communicate(timeout=DEADLINE * 2)) for each in ups]
+        self.assertEqual(sorted(each.returncode for each in ups), [0, 12], outs)
+        self.assertRegex("".join(outs), r"operator@\S+ deploys since 20\d\d-")
+        self.assertEqual(self.head.sh(f"ls {self.DIR}/deploy"), "manifest.json\n")
+
+    def test_a_file_in_its_place_is_no_lock(self):
+        self.head.sh(f"mkdir -p {self.DIR}/deploy; : > {self.DIR}/.muster-deploy; : > {self.DIR}/deploy/lock")
+        self.fleet.deploy("up")
+
+    def test_it_is_kept_during_a_long_step_and_another_ones_stays(self):
+        hold = Hold(self.head, "gzip")
+        self.addCleanup(hold.close)
+        process = self.fleet.start("up")
+        hold.wait()
+        lock = f"{self.DIR}/deploy/lock"
+        self.head.sh(f"touch -d '2 minutes ago' {lock}")
+        age = lambda: int(self.head.sh(f"echo $(( $(date +%s) - $(stat -c %Y {lock}) ))"))
+        wait_until(lambda: age() < 60, within=60, what="the owner's touch")
+        self.head.sh(f"printf '{self.MARK}' > {lock}/owner")  # as one that took it over
+        hold.end()
+        out, err = process.communicate(timeout=DEADLINE * 2)
+        self.assertEqual(process.returncode, 70, out + err)
+        self.assertIn("another one took the lock of the deployment over", err)
+        self.assertEqual(self.head.sh(f"cat {lock}/owner"), self.MARK)
+        self.assertIn("eve@elsewhere deploys since", self.fleet.deploy("up", code=12))
+        self.head.sh(f"rm -r {lock}")
+        self.fleet.deploy("up")
+
+
+class Changes(DeployTest):
+    """What a later run finds changed."""
+
+    def tearDown(self):
+        self.fleet.write_hosts()
+        self.fleet.deploy("down", "--force", "--purge")
+        self.assert_left_nothing()
+
+    def manifest(self):
+        return json.loads(self.fleet.hosts[0].sh("cat /var/lib/muster/controller/deploy/manifest.json"))
+
+    def test_another_state_directory_of_the_controller_is_refused(self):
+        self.fleet.deploy("up")
+        self.fleet.write_hosts(controller={"state_dir": "/var/lib/other"})
+        self.assertIn("was state_dir changed? run 'muster deploy down' with the old hosts.yaml first", self.fleet.deploy("up", code=12))
+        self.assertEqual(self.fleet.hosts[0].sh("ls /var/lib"), "muster\n")
+        self.fleet.write_hosts()
+        self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
+
+    def test_down_forgets_a_host_that_is_gone(self):
+        self.fleet.deploy("up")
+        gone = self.fleet.hosts[2].address
+        namespaces.ip("route", "add", "unreachable", gone)
+        try:
+            self.assertRegex(self.fleet.deploy("down", code=1), r"n2 .*if the host does not come back, use --force")
+            self.fleet.deploy("up", code=1)
+            down = self.fleet.deploy("down", "--force")
+            self.assertRegex(down, r"n2 .* done +forgotten, and what is there stays there: ")
+            self.assertIn("nothing is deployed", self.fleet.deploy("down"))
+        finally:
+            namespaces.ip("route", "del", "unreachable", gone)
+        self.fleet.deploy("up")
+
+    def test_old_versions_go(self):
+        self.fleet.deploy("up")
+        host, manifest = self.fleet.hosts[1], self.manifest()
+        versions = manifest["agents"]["n1"]["versions"]
+        manifest["agents"]["n1"]["versions"] = ["0.0.1", "0.0.2", "0.0.3", *versions]
+        host.sh("for v in 1 2 3; do mkdir -p /opt/muster/0.0.$v/bin; : > /opt/muster/0.0.$v/bin/muster; done")
+        self.fleet.hosts[0].sh(f"cat > /var/lib/muster/controller/deploy/manifest.json <<'END'\n{json.dumps(manifest)}\nEND")
+        self.assertIn("removing old versions: 0.0.1, 0.0.2", self.fleet.deploy("up"))
+        self.assertEqual(host.sh("ls /opt/muster").split(), ["0.0.3", *versions, "agent", "current"])
+        self.assertEqual(self.manifest()["agents"]["n1"]["versions"], ["0.0.3", *versions])
+
+    def test_an_agent_of_before_does_not_count_as_registered(self):
+        """The agent starts again, and cannot reach the controller, which still takes the one of before for alive."""
+        host, slow = self.fleet.hosts[1], {"heartbeat_interval": "10s"}
+        self.fleet.write_hosts(controller=slow)
+        self.fleet.deploy("up")
+        self.fleet.write_hosts(controller=slow, agent=lambda number: {"labels": {"rack": "r1"}} if number == 1 else {})
+        hold = Hold(host, "sync")
+        self.addCleanup(hold.close)
+        process = self.fleet.start("up", "--timeout", "3s")
+        hold.wait()
+        host.sh(f"ip route add unreachable {self.fleet.hosts[0].address}")
+        hold.end()
+        out, err = process.communicate(timeout=DEADLINE * 2)
+        host.sh(f"ip route del unreachable {self.fleet.hosts[0].address}")
+        self.assertEqual(process.returncode, 1, out + err)
+        self.assertRegex(out, r"n1 .*the controller does not see the node after 3 s")
+        self.fleet.deploy("up")
+
+
 class UnknownKeys(unittest.TestCase):
     def test_a_mistake_has_its_place(self):
         with tempfile.TemporaryDirectory() as folder:

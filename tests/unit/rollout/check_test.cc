@@ -200,6 +200,7 @@ TEST(Steps, EverythingOnAnEmptyHostAndNothingOnAFinishedOne) {
   check.config_sha = sha256_hex(config_text(wanted(), check.places));
   check.credentials_there = check.credentials_valid = true;
   check.credentials_of = "node 'n1'";
+  check.credentials_until = "1970-02-01T00:00:00Z";  // it is 1000 s after the start of 1970
   check.running = true;
   check.running_exe_sha = kPrograms.at("muster-agent").sha256;
   std::string words;
@@ -207,6 +208,11 @@ TEST(Steps, EverythingOnAnEmptyHostAndNothingOnAFinishedOne) {
   check.running_words_sha = sha256_hex(words);
   steps = steps_for(wanted(), check, kPrograms, "0.1.0");
   EXPECT_TRUE(steps.none()) << text_of(steps, check);
+
+  check.credentials_until = "1970-01-30T00:00:00Z";  // in less than 30 days
+  EXPECT_EQ(text_of(steps_for(wanted(), check, kPrograms, "0.1.0"), check),
+            "issue new credentials");
+  check.credentials_until = "1970-02-01T00:00:00Z";
 
   // An upload that was followed by no start: the old program runs.
   check.running_exe_sha = sha256_hex("old");
