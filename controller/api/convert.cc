@@ -9,6 +9,7 @@
 #include "common/proto/proto_time.h"
 #include "controller/api/attempt_detail.h"
 #include "controller/api/bounded.h"
+#include "controller/core/nodes/actor_text.h"
 #include "controller/core/nodes/drain.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/last_step.h"
@@ -354,7 +355,7 @@ v1::Node to_v1(const core::NodeRecord& node, const core::Ledger& ledger,
   if (node.drain) {
     v1::Drain& drain = *shown.mutable_drain();
     *drain.mutable_since() = to_proto(node.drain->since);
-    drain.set_actor(node.drain->actor);
+    drain.set_actor(core::actor_text(node.drain->actor));
     drain.set_why(bounded(node.drain->why));
     if (node.drain->deadline) *drain.mutable_deadline() = to_proto(*node.drain->deadline);
     drain.set_drained(core::runs_nothing(ledger, node.name));

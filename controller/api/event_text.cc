@@ -11,6 +11,7 @@
 #include "controller/core/access/certificates.h"
 #include "controller/core/model/event_fields.h"
 #include "controller/core/model/text.h"
+#include "controller/core/nodes/actor_text.h"
 #include "controller/core/recovery/checkpoints.h"
 
 namespace muster::controller {
@@ -56,23 +57,24 @@ struct Sayer {
   EventText operator()(const core::NodeDrained& e) const {
     const std::string until = e.deadline ? ", until " + utc_text(*e.deadline) : "";
     return {"node-drained", with_reason(fmt::format("node '{}' is being drained by {}{}",
-                                                    e.node.str(), e.actor, until),
+                                                    e.node.str(), core::actor_text(e.actor), until),
                                         e.why)};
   }
   EventText operator()(const core::NodeUndrained& e) const {
-    return {"node-undrained",
-            fmt::format("node '{}' takes new work again, says {}", e.node.str(), e.actor)};
+    return {"node-undrained", fmt::format("node '{}' takes new work again, says {}", e.node.str(),
+                                          core::actor_text(e.actor))};
   }
   EventText operator()(const core::NodeLabelled& e) const {
     std::string labels;
     for (const auto& [key, value] : e.labels)
       labels += fmt::format("{}{}={}", labels.empty() ? "" : ", ", key, value);
-    return {"node-labelled", bounded(fmt::format("labels of node '{}' by {}: {}", e.node.str(),
-                                                 e.actor, labels.empty() ? "none" : labels))};
+    return {"node-labelled",
+            bounded(fmt::format("labels of node '{}' by {}: {}", e.node.str(),
+                                core::actor_text(e.actor), labels.empty() ? "none" : labels))};
   }
   EventText operator()(const core::NodeRemoved& e) const {
-    return {"node-removed",
-            fmt::format("node '{}' was removed from the cluster by {}", e.node.str(), e.actor)};
+    return {"node-removed", fmt::format("node '{}' was removed from the cluster by {}",
+                                        e.node.str(), core::actor_text(e.actor))};
   }
   EventText operator()(const core::JobSubmitted& e) const {
     return {"job-submitted",

@@ -5,7 +5,6 @@
 
 #include "common/base/label.h"
 #include "common/proto/proto_time.h"
-#include "common/rpc/tls_port.h"
 #include "common/spec/keys/values.h"
 #include "controller/api/bounded.h"
 #include "controller/api/node_answer.h"
@@ -16,12 +15,6 @@ namespace {
 
 constexpr Duration kDeadlineMost = std::chrono::hours(24 * 366);
 constexpr int kLabelsMost = 256;  // of one request
-
-// Who calls, for the ledger.
-std::string actor_of(const grpc::CallbackServerContext& context) {
-  const rpc::Caller caller = rpc::caller_of(context);
-  return caller.identity ? caller.identity->name : "owner";
-}
 
 std::string doing(std::string_view what, const std::string& name) {
   return std::string(what) + " node '" + spec::shown(name) + "'";
@@ -72,7 +65,9 @@ grpc::ServerUnaryReactor* NodeService::DrainNode(grpc::CallbackServerContext* co
     if (auto sound = check_reason(request->why(), what); !sound)
       return reactor->Finish(rpc::to_status(sound.error()));
     core::DrainNode input{
-        .node = NodeName(request->name()), .actor = actor_of(*context), .why = request->why()};
+        .node = NodeName(request->name()),
+        .actor = access_of(edge_, *context, "/muster.v1.NodeService/DrainNode").by(),
+        .why = request->why()};
     if (request->has_deadline()) {
       const Duration deadline = to_duration(request->deadline());
       if (deadline < Duration::zero() || deadline > kDeadlineMost)
@@ -89,7 +84,9 @@ grpc::ServerUnaryReactor* NodeService::UndrainNode(grpc::CallbackServerContext* 
                                                    v1::UndrainNodeResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     decide(edge_, reactor,
-           core::UndrainNode{.node = NodeName(request->name()), .actor = actor_of(*context)},
+           core::UndrainNode{
+               .node = NodeName(request->name()),
+               .actor = access_of(edge_, *context, "/muster.v1.NodeService/UndrainNode").by()},
            response);
   });
 }
@@ -102,10 +99,11 @@ grpc::ServerUnaryReactor* NodeService::LabelNode(grpc::CallbackServerContext* co
       return reactor->Finish(
           rpc::to_status(Error(std::move(sound.error())).in(doing("labelling", request->name()))));
     decide(edge_, reactor,
-           core::LabelNode{.node = NodeName(request->name()),
-                           .actor = actor_of(*context),
-                           .set = {request->set().begin(), request->set().end()},
-                           .remove = {request->remove().begin(), request->remove().end()}},
+           core::LabelNode{
+               .node = NodeName(request->name()),
+               .actor = access_of(edge_, *context, "/muster.v1.NodeService/LabelNode").by(),
+               .set = {request->set().begin(), request->set().end()},
+               .remove = {request->remove().begin(), request->remove().end()}},
            response);
   });
 }
@@ -115,7 +113,9 @@ grpc::ServerUnaryReactor* NodeService::RemoveNode(grpc::CallbackServerContext* c
                                                   v1::RemoveNodeResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     decide(edge_, reactor,
-           core::RemoveNode{.node = NodeName(request->name()), .actor = actor_of(*context)},
+           core::RemoveNode{
+               .node = NodeName(request->name()),
+               .actor = access_of(edge_, *context, "/muster.v1.NodeService/RemoveNode").by()},
            response);
   });
 }

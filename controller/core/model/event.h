@@ -101,9 +101,9 @@ struct NodeDeclaredDead {
   std::string by = {};  // user; empty: the one who runs the controller
 };
 
-// Facts of operators about a node (nodes/drain.h, nodes/removal.h). `actor` is who did it: "owner"
-// (the user who runs the controller), or the user of a certificate. Registrations of the node
-// change nothing of them.
+// Facts of operators about a node (nodes/drain.h, nodes/removal.h). `actor` is who did it, as `by`
+// of NodeDeclaredDead: the user of a certificate, or empty. Registrations of the node change
+// nothing of them.
 //
 // The journal keeps the last NodeDrained and NodeLabelled of each node, and neither after a
 // NodeUndrained or a NodeRemoved.

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "controller/core/nodes/actor_text.h"
+
 namespace muster::core {
 
 std::string drain_text(const NodeDrained& drain) {
-  return fmt::format("drains ({}{}{})", drain.actor, drain.why.empty() ? "" : ": ", drain.why);
+  return fmt::format("drains ({}{}{})", actor_text(drain.actor), drain.why.empty() ? "" : ": ",
+                     drain.why);
 }
 
 bool runs_nothing(const Ledger& ledger, const NodeName& node) {

@@ -1,0 +1,11 @@
+// Who set a fact of a node (NodeDrained and its kin), for people. Pure.
+#pragma once
+
+#include <string>
+
+namespace muster::core {
+
+// Empty: the user who runs the controller, over the unix socket.
+inline std::string actor_text(const std::string& actor) { return actor.empty() ? "owner" : actor; }
+
+}  // namespace muster::core
