@@ -16,8 +16,8 @@
 
 namespace muster::rollout {
 
-// The file in a state directory that `up` made. Without it the directory may be somebody's: it keeps
-// its mode, and `purge` keeps it.
+// The file in a state directory that `up` made. Without it the directory may be somebody's: it
+// keeps its mode, and `purge` keeps it.
 inline constexpr std::string_view kStateMark = ".muster-deploy";
 // A line for sh: makes the state directory, mode 0700, with its mark, unless it is there.
 std::string make_state_dir(const std::string& state_dir);

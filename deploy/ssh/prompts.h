@@ -41,8 +41,8 @@ class NoPrompts final : public Prompts {
   std::optional<Secret> ask(const Question&) override { return std::nullopt; }
 };
 
-// Remembers each answer that was not refused, also the one that nobody gave, until it is destroyed. `inner` must live as
-// long.
+// Remembers each answer that was not refused, also the one that nobody gave, until it is destroyed.
+// `inner` must live as long.
 class PromptOnce final : public Prompts {
  public:
   explicit PromptOnce(Prompts& inner) : inner_(inner) {}

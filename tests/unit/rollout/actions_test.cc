@@ -32,13 +32,15 @@ class Actions : public testing::Test {
   void install(Role role) {
     const Places& places = deployed_.places;
     for (const std::string_view name : programs_of(role))
-      local_.program(fs::path(places.bin("0.1.0")) / name, "echo \"$@\" >> \"$0.calls\"\n");
+      local_.program(fs::path(places.bin("0.1.0")) / name,
+                     "echo \"$@\" >> '" + calls().string() + "'\n");
     ASSERT_TRUE(set_current(*host_, places, "0.1.0"));
     local_.write(places.config_file(role), "x\n");
   }
   [[nodiscard]] fs::path state() const { return deployed_.places.state_dir; }
   [[nodiscard]] fs::path mark() const { return state() / kStateMark; }
   [[nodiscard]] fs::path muster() const { return deployed_.places.current() + "/bin/muster"; }
+  [[nodiscard]] fs::path calls() const { return local_.dir() / "calls"; }
   [[nodiscard]] fs::path supervisor() const {
     return deployed_.places.role_dir(Role::Agent) + "/supervisor";
   }
@@ -68,7 +70,7 @@ TEST_F(Actions, AStateDirectoryThatUpMadeIsPrivateAndGoesWithPurge) {
     EXPECT_EQ(mode(state()), fs::perms::owner_all);
     fs::permissions(state(), fs::perms::all);  // the next start takes this back
   }
-  EXPECT_THAT(local_.read(muster().string() + ".calls"), HasSubstr("deploy supervise start"));
+  EXPECT_THAT(local_.read(calls()), HasSubstr("deploy supervise start"));
   local_.write(state() / "journal/1", "x");
   EXPECT_THAT(purge(), IsEmpty());
   EXPECT_FALSE(fs::exists(state()));
@@ -135,7 +137,7 @@ TEST_F(Actions, ADaemonWhoseSupervisorsProgramIsGoneIsAnError) {
   const std::string runs = boot->str() + " 1 1 " + std::to_string(self->pid) + " " + started + "\n";
   local_.write(supervisor(), runs);
   ASSERT_TRUE(stop());
-  EXPECT_THAT(local_.read(muster().string() + ".calls"), HasSubstr("deploy supervise stop"));
+  EXPECT_THAT(local_.read(calls()), HasSubstr("deploy supervise stop"));
 
   fs::remove_all(deployed_.places.bin("0.1.0"));
   const auto failed = stop();
