@@ -8,7 +8,6 @@
 #include <atomic>
 #include <memory>
 #include <span>
-#include <utility>
 
 #include "common/digest/sha256.h"
 #include "deploy/rollout/actions.h"
@@ -202,25 +201,22 @@ class Up {
     say(all_[i], done.error().message);
   }
 
-  // An agent of before that was alive still counts as alive for a while. So the controller must
-  // hear of its node once more, after its first answer: the agents of before have ended then.
+  // An agent of before that was alive still counts as alive for a while. So the controller must have
+  // heard of its node at another time than before the starts.
   void wait_registered(const Nodes& before) {
     std::vector<std::size_t> waiting;
     for (std::size_t i = 1; i < all_.size(); ++i)
       if (outcomes_[i].good) waiting.push_back(i);
     std::string last = "the controller does not see the node";
-    std::optional<Nodes> first;
     for (const auto until = Clock::now() + request_.register_time; !waiting.empty();) {
-      auto nodes = controller_->nodes();
+      const auto nodes = controller_->nodes();
       if (nodes) {
-        if (!first) first = *nodes;
         std::erase_if(waiting, [&](std::size_t i) {
-          const std::string& name = all_[i].wanted.name;
-          const auto at = nodes->find(name);
-          const auto old = before.find(name), then = std::as_const(*first).find(name);
+          const auto at = nodes->find(all_[i].wanted.name);
           if (at == nodes->end() || !at->second.alive) return false;
+          const auto old = before.find(at->first);
           if (all_[i].steps.start && old != before.end() && old->second.alive &&
-              then != first->cend() && then->second.last_heard == at->second.last_heard)
+              old->second.last_heard == at->second.last_heard)
             return false;
           if (outcomes_[i].changed) say(all_[i], "registered");
           return true;
