@@ -201,8 +201,8 @@ class Up {
     say(all_[i], done.error().message);
   }
 
-  // An agent of before that was alive still counts as alive for a while. So the controller must have
-  // heard of its node at another time than before the starts.
+  // An agent of before that was alive still counts as alive for a while. So the controller must
+  // have heard of its node at another time than before the starts.
   void wait_registered(const Nodes& before) {
     std::vector<std::size_t> waiting;
     for (std::size_t i = 1; i < all_.size(); ++i)
