@@ -289,7 +289,7 @@ Result<Nodes> ControllerHost::nodes() {
                                               !item.value("silent", false) &&
                                               !item.value("dead", false),
                                      .version = item.value("version", ""),
-                                     .last_heard = item.value("last_heard", "")};
+                                     .last_heard = item.value("lastHeard", "")};
   } catch (const json::exception&) {
     return fail(ErrorCode::DataLoss, fmt::format("{}: the answer makes no sense", kDoing));
   }
