@@ -202,21 +202,24 @@ class Up {
   }
 
   // An agent of before that was alive still counts as alive for a while. So the controller must
-  // have heard of its node at another time than before the starts.
+  // hear of its node once more, after its first answer: the agents of before have ended then.
   void wait_registered(const Nodes& before) {
     std::vector<std::size_t> waiting;
     for (std::size_t i = 1; i < all_.size(); ++i)
       if (outcomes_[i].good) waiting.push_back(i);
     std::string last = "the controller does not see the node";
+    std::optional<Nodes> first;
     for (const auto until = Clock::now() + request_.register_time; !waiting.empty();) {
       const auto nodes = controller_->nodes();
       if (nodes) {
+        if (!first) first = *nodes;
         std::erase_if(waiting, [&](std::size_t i) {
           const auto at = nodes->find(all_[i].wanted.name);
           if (at == nodes->end() || !at->second.alive) return false;
           const auto old = before.find(at->first);
+          const auto then = first->find(at->first);
           if (all_[i].steps.start && old != before.end() && old->second.alive &&
-              old->second.last_heard == at->second.last_heard)
+              then != first->end() && then->second.last_heard == at->second.last_heard)
             return false;
           if (outcomes_[i].changed) say(all_[i], "registered");
           return true;
