@@ -100,38 +100,6 @@ TEST_F(EnrolmentsTest, ANodeJoinsRenewsAndIsRevoked) {
   EXPECT_THAT(join(by, "n1", key_).error().message, HasSubstr("was revoked at"));
 }
 
-// Regression: the event removed the token as an old one, and the answer looked for it.
-TEST_F(EnrolmentsTest, ATokenThatWasOverLongAgoIsRevoked) {
-  const auto made = [&](const std::string& id, Duration ago) {
-    Now then = system_clock().now();
-    then.wall -= ago;
-    std::promise<std::optional<Error>> decided;
-    EXPECT_TRUE(controller_->shell->submit(
-        core::CreateToken{.token = {.token = id,
-                                    .secret_sha256 = std::string(64, '5'),
-                                    .nodes = "n1",
-                                    .uses = 1,
-                                    .ends_at = then.wall + std::chrono::hours(2),
-                                    .may_replace = false,
-                                    .actor = "owner"}},
-        then, [&](const Outcome& outcome, const View&) { decided.set_value(outcome.refusal); }));
-    const auto refusal = decided.get_future().get();
-    EXPECT_FALSE(refusal) << refusal->message;
-  };
-  made("old", std::chrono::hours(24 * 50));
-  made("newer", std::chrono::hours(24 * 25));
-  v1::RevokeTokenRequest revoke;
-  revoke.set_id("old");
-  v1::RevokeTokenResponse revoked;
-  const grpc::Status status = service().RevokeToken(context().get(), revoke, &revoked);
-  ASSERT_TRUE(status.ok()) << status.error_message();
-  EXPECT_EQ(revoked.token().id(), "old");
-  v1::ListTokensResponse listed;
-  ASSERT_TRUE(service().ListTokens(context().get(), {}, &listed).ok());
-  ASSERT_EQ(listed.tokens_size(), 1);
-  EXPECT_EQ(listed.tokens(0).id(), "newer");
-}
-
 TEST_F(EnrolmentsTest, WhatMakesNoSenseIsRefusedAtOnce) {
   const enrol::Token by = token("n*");
   for (const char* name : {"", "../x", "a b"})
