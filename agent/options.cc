@@ -176,7 +176,8 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
       ->envname("MUSTER_LOG_FILE");
   app.add_option("--log-level", line.log_level, "debug, info, warn, error or off")
       ->envname("MUSTER_LOG_LEVEL")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(config::one_of({"debug", "info", "warn", "error", "off"}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

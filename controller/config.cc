@@ -120,7 +120,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
       ->type_name("FILE");
   option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL",
          "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(config::one_of({"debug", "info", "warn", "error", "off"}));
   option("--log-file", config.log_file, "MUSTER_CONTROLLER_LOG_FILE",
          "Lines, and all else that would go to stderr, go into this file alone; at 64 MiB of lines "
          "it is turned over, and three old ones are kept")

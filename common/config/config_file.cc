@@ -1,6 +1,7 @@
 #include "common/config/config_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -105,6 +106,16 @@ class ConfigFile::Reader final : public CLI::Config {
   ConfigFile& owner_;
 };
 
+CLI::Validator one_of(std::vector<std::string> words) {
+  return CLI::Validator(
+      [words = std::move(words)](const std::string& value) {
+        return std::ranges::find(words, value) != words.end()
+                   ? std::string()
+                   : fmt::format("'{}' is none of {}", value, fmt::join(words, ", "));
+      },
+      "");
+}
+
 ConfigFile::ConfigFile(CLI::App& app) : app_(app) {
   app.get_help_ptr()->configurable(false);
   if (CLI::Option* version = app.get_version_ptr(); version != nullptr)
@@ -185,7 +196,7 @@ std::vector<CLI::ConfigItem> ConfigFile::read(std::string_view text) {
 
 std::string ConfigFile::explain(const CLI::ParseError& error) const {
   const std::string what = error.what();
-  const std::string file = option_->count() > 0 ? option_->as<std::string>() : "";
+  const std::string file = option_->count() == 1 ? option_->as<std::string>() : "";
   if (error.get_name() == "FileError") {
     if (!problems_.empty()) return problems_;
     const auto text = io::read_file(file, kFileBytesMax);

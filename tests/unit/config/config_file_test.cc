@@ -114,6 +114,20 @@ TEST_F(Options, AValueOfTheWrongTypeHasItsPlace) {
   EXPECT_EQ(parse({"--count", "few"}), "no place: Could not convert: --count = few");
 }
 
+TEST_F(Options, AValueThatIsNoneOfTheWordsHasItsPlace) {
+  app_.get_option("--level")->check(one_of({"debug", "info"}));
+  write("level: loud\n");
+  EXPECT_EQ(parse(), at("1:8") + "--level: 'loud' is none of debug, info");
+  write("level: debug\n");
+  EXPECT_EQ(parse(), "");
+}
+
+// It ended the program by an exception within the sentence.
+TEST_F(Options, AFileIsNamedOnce) {
+  write("level: debug\n");
+  EXPECT_NE(parse({"--config", path_}).find("--config"), std::string::npos);
+}
+
 TEST_F(Options, AFileThatCannotBeReadIsNamed) {
   EXPECT_EQ(parse(), "--config: opening '" + path_ + "': No such file or directory");
   write(std::string(kFileBytesMax + 1, '#'));
