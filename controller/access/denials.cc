@@ -49,7 +49,14 @@ void Denials::note(Denial denial) {
 
 void Denials::write(bool all) {
   const MutexLock lock(file_mutex_);
-  if (const std::string lines = take(all); !lines.empty()) append(lines);
+  const std::string lines = take(all);
+  if (lines.empty()) return;
+  if (const int error = append(lines); error == 0) {
+    trouble_.over();
+  } else if (trouble_.first(std::to_string(error))) {
+    log::warn("refusals of calls are not written down",
+              {{"file", file_.string()}, {"why", std::generic_category().message(error)}});
+  }
 }
 
 std::string Denials::take(bool all) {
@@ -73,24 +80,19 @@ std::string Denials::take(bool all) {
   return lines;
 }
 
-void Denials::append(std::string_view lines) {
-  const auto failed = [&](int error) {
-    if (trouble_.first(std::to_string(error)))
-      log::warn("refusals of calls are not written down",
-                {{"file", file_.string()}, {"why", std::generic_category().message(error)}});
-  };
+int Denials::append(std::string_view lines) const {
   const io::UniqueFd fd(
       ::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return failed(errno);
+  if (!fd) return errno;
   std::size_t written = 0;
-  if (const int error = io::write_all(fd.get(), lines, written); error != 0) return failed(error);
-  trouble_.over();
+  if (const int error = io::write_all(fd.get(), lines, written); error != 0) return error;
   struct stat status{};
-  if (::fstat(fd.get(), &status) != 0 || std::cmp_less(status.st_size, file_most_)) return;
+  if (::fstat(fd.get(), &status) != 0 || std::cmp_less(status.st_size, file_most_)) return 0;
   std::filesystem::path old = file_;
   old.replace_extension(".1.log");
   std::error_code ignored;  // then the file grows on until it can be renamed
   std::filesystem::rename(file_, old, ignored);
+  return 0;
 }
 
 }  // namespace muster::controller

@@ -58,7 +58,8 @@ class Denials {
   void write(bool all);
   // The lines that are due. Causes whose minute is over without a refusal are forgotten.
   std::string take(bool all);
-  void append(std::string_view lines) MUSTER_REQUIRES(file_mutex_);
+  // An error number, or 0.
+  int append(std::string_view lines) const MUSTER_REQUIRES(file_mutex_);
 
   const std::filesystem::path file_;
   const Clock& clock_;

@@ -273,8 +273,9 @@ class Deb(unittest.TestCase):
         stop_agent = self.start(*agent)
         listed = lambda: self.here("/usr/bin/muster", "node", "ls", "-o", "name")  # noqa: E731
         wait_until(lambda: listed() == "n0\n", what="the node to register")
-        loop = "until [ -e /tmp/go ]; do read -t 0.05 <> <(:); done; echo rank ended"
-        job = {"name": "two", "engine": "command", "launch": {"run": ["/bin/bash", "-c", loop]},
+        os.mkfifo(self.inside("tmp/go"))
+        wait = "read line < /tmp/go; echo rank ended"
+        job = {"name": "two", "engine": "command", "launch": {"run": ["/bin/bash", "-c", wait]},
                "resources": {"nodes": 1, "devices": 2, "type": "cpu"}}  # fmt: skip
         self.write("tmp/job.yaml", json.dumps(job))
         self.here("/usr/bin/muster", "run", "-d", "/tmp/job.yaml")
@@ -289,8 +290,10 @@ class Deb(unittest.TestCase):
         self.assertLessEqual(running, others(), "a removal ended a process")
         self.assertFalse(os.path.exists(self.inside("usr/bin/muster")))
         self.here("/usr/bin/dpkg", "-i", "/tmp/muster.deb")
-        self.write("tmp/go", "")
+        go = os.open(self.inside("tmp/go"), os.O_RDWR)
+        os.write(go, b"\n\n")  # one line for each rank
         self.here("/usr/bin/muster", "wait", "two", "--timeout", "60s")
+        os.close(go)
         stop_agent()
         stop_controller()
         wait_until(lambda: others() <= before, what="the end of all that was started")

@@ -225,7 +225,7 @@ class Terminal(unittest.TestCase):
         """While nothing ran, the view went on to show the broken attempt's step, rate and time left."""
         first, waiting, screen = self.restarted("again", 80)
         self.assertRegex(
-            self.block_of(first)[0], r"^again  running  attempt 1  1 rank on n[01]  \d+s$"
+            self.block_of(first)[0], r"^again  (launching|running)  attempt 1  1 rank on n[01]  \d+s$"
         )
         self.assertRegex(self.block_of(first)[1], r"^\S+  22/40  55%")
         self.assertRegex(self.block_of(first)[3], r"^last step \d+s ago$")
@@ -243,7 +243,7 @@ class Terminal(unittest.TestCase):
         first, waiting, screen = self.restarted("narrow", 40)
         block = self.block_of(first)
         self.assertRegex(
-            "  ".join(block[:2]), r"^narrow  running  attempt 1  1 rank on n[01]  \d+s$"
+            "  ".join(block[:2]), r"^narrow  (launching|running)  attempt 1  1 rank on n[01]  \d+s$"
         )
         self.assertRegex(block[2], r"^\S{20,}  22/40  55%$")
         self.assertNotIn("…", "\n".join(block + self.block_of(waiting)))

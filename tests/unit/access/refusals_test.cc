@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ByHand final : public Clock {
+class RefusalsClock final : public Clock {
  public:
   [[nodiscard]] Now now() const override { return at; }
   Now at{};
@@ -40,7 +40,7 @@ class RefusalsTest : public testing::Test {
     EXPECT_EXIT(
         {
           if (!log::set_up({.daemon = "d", .file = file_, .to_stderr = false})) std::_Exit(3);
-          ByHand clock;
+          RefusalsClock clock;
           Refusals refusals(clock);
           for (const Duration after : passes) {
             clock.at.boot += after;
