@@ -40,20 +40,27 @@ fi
 owner=$(cat "$lock/owner" 2>/dev/null)
 age=$(( $(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s) ))
 if [ "$age" -gt 60 ] || { [ -n "$gone" ] && [ "$owner" = "$gone" ]; }; then
-  [ "$age" -gt 60 ] && rmdir "$lock/taken" 2>/dev/null
+  took=
   if mkdir "$lock/taken" 2>/dev/null; then
+    took=1
+  else
+    left=$(( $(date +%s) - $(stat -c %Y "$lock/taken" 2>/dev/null || date +%s) ))
+    [ "$left" -gt 60 ] && rmdir "$lock/taken" 2>/dev/null && mkdir "$lock/taken" 2>/dev/null && took=1
+  fi
+  if [ -n "$took" ]; then
     if [ "$(cat "$lock/owner" 2>/dev/null)" = "$owner" ]; then
-      if printf '%s' "$me" > "$lock/owner.new" && mv -f "$lock/owner.new" "$lock/owner"; then
-        rmdir "$lock/taken"
-        exit 0
-      fi
+      printf '%s' "$me" > "$lock/owner.new" && mv -f "$lock/owner.new" "$lock/owner"
+      replaced=$?
       rmdir "$lock/taken"
-      exit 1
+      exit "$replaced"
     fi
     rmdir "$lock/taken"
-    owner=$(cat "$lock/owner" 2>/dev/null)
   fi
 fi
+# Another one may be replacing the owner at this moment.
+turns=0
+while [ -d "$lock/taken" ] && [ "$turns" -lt 50 ]; do sleep 0.1; turns=$((turns + 1)); done
+owner=$(cat "$lock/owner" 2>/dev/null)
 if [ ! -d "$lock" ]; then
   case $why in *xists*) ;; *) printf '%s\n' "$why" >&2; exit 1 ;; esac
 fi
