@@ -80,9 +80,9 @@ class Jobs(People):
         )
         self.refused("bob", "run", "-d", behind, says=says)
         for user in ("alice", "olga"):
-            self.assertIn(SECRET, self.by(user, "logs", job).out)
+            self.assertIn(SECRET, self.by(user, "logs", "-f", job).out)
             self.assertIn(SECRET, self.by(user, "env", job, "--rank", "0").out)
-        self.assertIn(SECRET, self.cluster.output("logs", job))
+        self.assertIn(SECRET, self.cluster.output("logs", "-f", job))
 
     def test_ps(self):
         with self.cluster.gate() as gate:
@@ -181,12 +181,12 @@ class Roles(People):
         self.cluster.write("access.yaml", ACCESS + "others_may: [logs]\n")
         self.controller.send_signal(signal.SIGHUP)
         self.controller.wait_for("the access file was read again")
-        self.assertIn(SECRET, self.by("bob", "logs", job).out)
+        self.assertIn(SECRET, self.by("bob", "logs", "-f", job).out)
         self.refused("bob", "why", job, says="it is of user 'alice'")
         self.cluster.write("access.yaml", "user: {bob: operator}\n")
         self.controller.send_signal(signal.SIGHUP)
         self.controller.wait_for("access.yaml:1:1: unknown key 'user'; did you mean 'users'?")
-        self.assertIn(SECRET, self.by("bob", "logs", job).out)
+        self.assertIn(SECRET, self.by("bob", "logs", "-f", job).out)
         self.refused("bob", "why", job, says="it is of user 'alice'")
 
     def test_a_wrong_file_at_the_start(self):
