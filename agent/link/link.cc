@@ -139,6 +139,7 @@ void Link::on_message(v1::ConnectResponse message) {
       if (handlers_.on_files_wanted)
         handlers_.on_files_wanted(std::move(*message.mutable_files_wanted()));
       return;
+    case v1::ConnectResponse::kAuthorities:
     case v1::ConnectResponse::kWelcome:  // a second one
     // a message of a newer controller; the protocol number protects against incompatible ones
     case v1::ConnectResponse::WHAT_NOT_SET: return;

@@ -74,6 +74,7 @@ Result<Request> parse_request(std::string_view bytes) {
   switch (request.ask_case()) {
     case v1::EnrolRequest::kJoin: return sound_join(request.join());
     case v1::EnrolRequest::kRenew: return sound_renewal(request.renew());
+    case v1::EnrolRequest::kLogin:
     case v1::EnrolRequest::ASK_NOT_SET: break;
   }
   return unsound("it asks for nothing that this controller knows");

@@ -359,6 +359,8 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                       .why = from.why(),
                                       .actor = from.actor()};
     }
+    case pb::Record::kAuthorityChanged:
+    case pb::Record::kNodeRenamed:
     case pb::Record::WHAT_NOT_SET: break;
   }
   trouble.unknown = "no kind";
