@@ -60,6 +60,14 @@ class Connecting {
                                              "runs one; install openssh-client"});
         return std::move(outcome_);
       }
+      if (!hop.key_setting.empty()) {
+        openssh(
+            "libssh2 does not know ssh_config's " + hop.key_setting,
+            {ErrorCode::Unsupported, "ssh_config has " + hop.key_setting + " for '" + hop.alias +
+                                         "', and only the program `ssh` obeys it; install "
+                                         "openssh-client"});
+        return std::move(outcome_);
+      }
     }
     for (const Hop& hop : request_.route.hops) {
       if (step(hop)) continue;

@@ -109,6 +109,8 @@ Result<Hop> configured_hop(const Target& target, std::string_view config,
     if (key == "hashknownhosts") hop.hash_known_hosts = value == "yes";
     if (key == "proxyjump") hop.proxy_jump = value;
     if (key == "proxycommand") hop.proxy_command = value;
+    if (key == "revokedhostkeys" && value != "none") hop.key_setting = "RevokedHostKeys";
+    if (key == "knownhostscommand" && value != "none") hop.key_setting = "KnownHostsCommand";
     if (key == "port") {
       const auto port = parse_port(value);
       if (!port) return unsound("the port", value);

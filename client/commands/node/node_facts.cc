@@ -142,8 +142,10 @@ void add_node_facts(CLI::App& node, Context& context, int& exit) {
             [labelled](const Context& chosen) { return label(chosen, *labelled); });
 
   const auto removed = std::make_shared<std::string>();
-  command =
-      add_verb(node, "rm", "Remove a node that is gone for good; its name becomes free", *removed);
+  command = add_verb(
+      node, "rm",
+      "Remove a node that is gone for good. A machine of its name joins by 'muster node replace'",
+      *removed);
   command->footer(
       "Its agent must not be connected: stop it first. A node on which something may still run is "
       "removed only after 'muster node declare-dead' (exit 12).\n"

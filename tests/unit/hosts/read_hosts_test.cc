@@ -80,6 +80,18 @@ agents: {a: {devices: 8}}
         << enrol;
 }
 
+// What the connection would refuse later is refused with its line.
+TEST(ReadHosts, ALoginNameIsOneThatSshTakes) {
+  EXPECT_EQ(
+      read_well("controller: {host: h, user: \"ann+x@lab\"}\nagents: [a]\n").controller.login.user,
+      "ann+x@lab");
+  for (const char* user : {"CORP\\\\ann", "ann$", "a b", "-x"})
+    EXPECT_THAT(
+        problems_of(fmt::format("controller: {{host: h, user: \"{}\"}}\nagents: [a]\n", user)),
+        ElementsAre(HasSubstr("not a login name")))
+        << user;
+}
+
 TEST(ReadHosts, ARangeIsOneNodeForEachNumber) {
   const HostsFile file = read_well(R"(
 controller: head

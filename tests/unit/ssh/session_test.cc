@@ -124,7 +124,7 @@ TEST_F(SshSession, AnUnknownKeyIsRefusedOrRecorded) {
     const std::string hash = print.substr(print.find("SHA256:"), 50);
     EXPECT_THAT(outcome(to), HasSubstr("the host's key is not known: "));
     EXPECT_THAT(outcome(to), HasSubstr(hash));
-    EXPECT_THAT(outcome(to), HasSubstr("--accept-new"));
+    EXPECT_THAT(outcome(to), HasSubstr("host_keys: accept_new"));
     EXPECT_EQ(folder_.read("known"), "");
     to.accept_new = true;
     EXPECT_THAT(outcome(to), HasSubstr("connected by "));
@@ -157,6 +157,35 @@ TEST_F(SshSession, AChangedOrRevokedKeyIsRefusedAlsoWithAcceptNew) {
   EXPECT_THAT(outcome(to), HasSubstr(folder_.at("known") + ":1"));
   know(rsa, "host_rsa", "@revoked ");
   EXPECT_THAT(outcome(to), HasSubstr("the host's key is revoked at " + folder_.at("known")));
+}
+
+// As ssh(1) does. By "[ALIAS]:PORT" the changed key would be a new one, and accept_new would take it.
+TEST_F(SshSession, AnAliasOfHostKeysCountsForEveryPort) {
+  TestSshd server(keys(), "alias", host_key("host_ed"));
+  folder_.write("config", "HostKeyAlias lab\nHashKnownHosts no\n");
+  const Options with{.ssh_config = folder_.at("config")};
+  Target to = target(server);
+  to.accept_new = true;
+  folder_.write("known", "lab " + keys().read("host_other.pub"));
+  EXPECT_THAT(outcome(to, with), HasSubstr("the host's key has changed"));
+  EXPECT_EQ(folder_.read("known"), "lab " + keys().read("host_other.pub"));
+  folder_.write("known", "");
+  EXPECT_EQ(outcome(to, with), "connected by libssh2");
+  EXPECT_THAT(folder_.read("known"), HasSubstr("lab ssh-ed25519 "));
+}
+
+TEST_F(SshSession, AKeyThatAFileRevokesIsRefused) {
+  TestSshd server(keys(), "revoked_file", host_key("host_ed"));
+  know(server, "host_ed");
+  folder_.write("config", "RevokedHostKeys " + folder_.at("revoked") + "\n");
+  const Options with{.ssh_config = folder_.at("config")};
+  folder_.write("revoked", keys().read("host_other.pub"));
+  EXPECT_EQ(outcome(target(server), with), "connected by openssh");
+  folder_.write("revoked", keys().read("host_ed.pub"));
+  EXPECT_THAT(outcome(target(server), with), HasSubstr("revoked"));
+  Options no_program = with;
+  no_program.ssh_program.clear();  // and so nothing reads the configuration
+  EXPECT_EQ(outcome(target(server), no_program), "connected by libssh2");
 }
 
 TEST_F(SshSession, HashedNamesOfSshKeygenAreFound) {
