@@ -159,7 +159,7 @@ TEST_F(SshSession, AChangedOrRevokedKeyIsRefusedAlsoWithAcceptNew) {
   EXPECT_THAT(outcome(to), HasSubstr("the host's key is revoked at " + folder_.at("known")));
 }
 
-// As ssh(1) does. By "[ALIAS]:PORT" the changed key would be a new one, and accept_new would take it.
+// As ssh(1) does. By "[ALIAS]:PORT" the changed key would be new, and accept_new would take it.
 TEST_F(SshSession, AnAliasOfHostKeysCountsForEveryPort) {
   TestSshd server(keys(), "alias", host_key("host_ed"));
   folder_.write("config", "HostKeyAlias lab\nHashKnownHosts no\n");
