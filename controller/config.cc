@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "common/base/duration.h"
+#include "common/config/checks.h"
 #include "common/config/config_file.h"
 #include "common/rpc/channel.h"
 #include "controller/core/core.h"
@@ -98,7 +99,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   };
   option("--state-dir", config.state_dir, "MUSTER_CONTROLLER_STATE_DIR",
          "Directory of journal, logs and outputs; made with mode 0700 where missing. Required")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(config::path());
   option(
       "--listen", config.listen, "MUSTER_CONTROLLER_LISTEN",
       "Address to serve, repeatable: unix:/path or host:port (port 0: a free one). Over TCP there "
@@ -113,11 +115,13 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   option("--endpoint-file", config.endpoint_file, "MUSTER_CONTROLLER_ENDPOINT_FILE",
          "Where to write the address for clients and agents on this machine. Default "
          "STATE_DIR/endpoint.json")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(config::path());
   option("--access", config.access_file, "MUSTER_CONTROLLER_ACCESS",
          "YAML file that gives users their roles: viewer, user, operator, admin. Read at the start "
          "and at SIGHUP. Without it every user with a certificate is 'user'")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(config::path());
   option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL",
          "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")
       ->capture_default_str()
@@ -125,11 +129,13 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   option("--log-file", config.log_file, "MUSTER_CONTROLLER_LOG_FILE",
          "Lines, and all else that would go to stderr, go into this file alone; at 64 MiB of lines "
          "it is turned over, and three old ones are kept")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(config::path());
   option("--log-quota", config.log_quota, "MUSTER_CONTROLLER_LOG_QUOTA",
          "Room for all ranks' logs together, as 20GB, where the disk has it in addition to the 320 "
          "MiB that logs leave free; the oldest finished jobs' logs go first. Default 20GB")
       ->transform(CLI::AsSizeValue(false))
+      ->transform(config::size())
       ->type_name("SIZE");
   app.add_flag("--accept-loss", config.accept_loss,
                "For one start: go on with a damaged or older journal, whose newest records are "
@@ -158,6 +164,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                  "Print what the journal of this state directory adds up to, then end; the "
                  "controller must not be running")
       ->type_name("DIR")
+      ->check(config::path())
       ->configurable(false);
   const auto end = [&](int code, std::string text) {
     line.exit_code = code;

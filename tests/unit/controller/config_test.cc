@@ -68,7 +68,13 @@ TEST(Config, MistakesAreUsageWithASentence) {
       {"--state-dir", "/s", "--archive-after", "10"},
       {"--state-dir", "/s", "--heartbeat-interval", "1h"},
       {"--state-dir", "/s", "--archive-keep", "1d"},
-      {"--state-dir", "/s", "--listen", "nowhere"}};
+      {"--state-dir", "/s", "--listen", "nowhere"},
+      {"--state-dir", "/s", "--log-quota", "-1"},
+      {"--state-dir", "/s", "--log-quota", "-1GB"},
+      {"--state-dir", "~/s"},
+      {"--state-dir", "/s", "--access", "~/access.yaml"},
+      {"--state-dir", "/s", "--log-file", "~/log"},
+      {"--state-dir", "/s", "--endpoint-file", "~/e"}};
   for (const auto& arguments : wrong) {
     const CommandLine line = parse(arguments);
     EXPECT_EQ(line.exit_code, 64);
