@@ -11,6 +11,10 @@
 namespace muster::agent {
 namespace {
 
+constexpr const char* kNoGrpc =
+    "it has TLS, but not gRPC: is this the controller's enrolment port? Give the port of its "
+    "--listen, and the other one with --enrol";
+
 // The controller has answered and does not accept this agent as it is. Only a person can change
 // that.
 bool is_refusal(grpc::StatusCode code) {
@@ -190,9 +194,10 @@ void Link::on_done(const grpc::Status& status) {
     refused(rpc::to_error(status), status.error_code() == grpc::StatusCode::PERMISSION_DENIED);
     return;
   }
-  std::string why = ended == Phase::Late ? "no answer to Hello"
-                    : status.ok()        ? "the controller ended the stream"
-                                         : status.error_message();
+  std::string why = ended == Phase::Late      ? "no answer to Hello"
+                    : status.ok()             ? "the controller ended the stream"
+                    : rpc::is_no_grpc(status) ? kNoGrpc
+                                              : status.error_message();
   const bool untrusted = why.contains("Ssl handshake failed");  // gRPC's words
   if (untrusted) why += "; were the credentials made by this controller's CA?";
   // Nothing has been reported since a Welcome, so the loss of a link that was up always is.

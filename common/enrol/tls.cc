@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "common/pki/certificate.h"
 #include "common/pki/key.h"
@@ -56,6 +57,19 @@ bool is_of(const pki::Certificate& own, const pki::Certificate& ca) {
   return ::X509_verify_cert(check.get()) == 1;
 }
 
+// gRPC's port chooses this protocol (ALPN, RFC 7301) where a client offers it. The enrolment port
+// has none, and chooses nothing.
+constexpr std::string_view kOfGrpc = "h2";
+
+bool is_grpc(X509_STORE_CTX* check) {
+  const auto* connection = static_cast<const SSL*>(
+      ::X509_STORE_CTX_get_ex_data(check, ::SSL_get_ex_data_X509_STORE_CTX_idx()));
+  const unsigned char* chosen = nullptr;
+  unsigned size = 0;
+  if (connection != nullptr) ::SSL_get0_alpn_selected(connection, &chosen, &size);
+  return std::string_view(reinterpret_cast<const char*>(chosen), size) == kOfGrpc;
+}
+
 // The empty text: it is the controller.
 std::string why_not(X509* shown, STACK_OF(X509) * chain, const TrustedCas& trusted) {
   constexpr const char* kOther =
@@ -79,7 +93,10 @@ int check_controller(X509_STORE_CTX* check, void* argument) {
   const pki::OpenSslErrors errors;
   auto& trusted = *static_cast<TrustedCas*>(argument);
   trusted.refused =
-      why_not(::X509_STORE_CTX_get0_cert(check), ::X509_STORE_CTX_get0_untrusted(check), trusted);
+      is_grpc(check)
+          ? "it is a port of gRPC, not an enrolment port: give the port of the controller's --enrol"
+          : why_not(::X509_STORE_CTX_get0_cert(check), ::X509_STORE_CTX_get0_untrusted(check),
+                    trusted);
   if (trusted.refused.empty()) return 1;
   ::X509_STORE_CTX_set_error(check, X509_V_ERR_CERT_UNTRUSTED);
   return 0;
@@ -118,6 +135,11 @@ Result<TlsContext> client_context(TrustedCas& trusted) {
   if (!context) return pki::openssl_failed(ErrorCode::Internal, "preparing TLS to enrol");
   ::SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   ::SSL_CTX_set_cert_verify_callback(context.get(), check_controller, &trusted);
+  const std::string offered = static_cast<char>(kOfGrpc.size()) + std::string(kOfGrpc);
+  if (::SSL_CTX_set_alpn_protos(context.get(),
+                                reinterpret_cast<const unsigned char*>(offered.data()),
+                                static_cast<unsigned>(offered.size())) != 0)
+    return pki::openssl_failed(ErrorCode::Internal, "preparing TLS to enrol");
   return context;
 }
 

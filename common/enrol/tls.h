@@ -5,7 +5,8 @@
 // The controller shows its own certificate and that of its CA, and asks for none. The client
 // accepts a controller by the digest of the CA alone: that is all that a token has of it. It does
 // not check times, because a new machine's clock may be wrong: the controller's time is in its
-// answer, and whoever asks checks the certificate that it gets.
+// answer, and whoever asks checks the certificate that it gets. It offers gRPC's protocol, so that
+// a port of gRPC shows what it is; the enrolment port chooses none.
 #pragma once
 
 #include <openssl/types.h>

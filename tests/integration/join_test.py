@@ -235,6 +235,25 @@ class Tokens(Joining):
         agent.wait_for("trying again")
         self.assertEqual(agent.stop(), 0)
 
+    def test_the_two_ports_are_taken_for_each_other(self):
+        """`missing selected ALPN property` was what one read of it."""
+        code, logged = self.agent("n0", self.token(), enrol=self.cluster.tcp_address()).ended()
+        self.assertEqual(code, REFUSED, logged)
+        self.assertIn(
+            "it is a port of gRPC, not an enrolment port: give the port of the controller's --enrol",
+            logged,
+        )
+        path = self.cluster.credentials(node="n1")
+        agent = self.cluster.agent(
+            "n1", controller=self.enrol, args=["--credentials", path], wait=False
+        )
+        agent.wait_for("it has TLS, but not gRPC: is this the controller's enrolment port?")
+        self.assertNotIn("ALPN", agent.logged())
+        self.assertEqual(agent.stop(), 0)
+        user = self.cluster.over_tcp("ann") | {"MUSTER_CONTROLLER": self.enrol}
+        done = self.cluster.muster("ps", env=user, code=13)
+        self.assertIn("is this its enrolment port? Give the port of its --listen", done.err)
+
     def test_join_needs_the_port(self):
         done = subprocess.run(
             [os.path.join(BIN, "muster-agent"), "--controller", self.cluster.tcp_address(), "--name", "n0", "--join", "/nowhere"],

@@ -128,6 +128,11 @@ Error to_error(const Session& session, const grpc::Status& status) {
                           "who runs this cluster may use it",
                           session.where)};
     }
+    if (rpc::is_no_grpc(status))
+      return {ErrorCode::Unreachable,
+              fmt::format("calling the controller at '{}': it has TLS, but not gRPC: is this its "
+                          "enrolment port? Give the port of its --listen",
+                          session.where)};
     if (!session.where.starts_with("unix:")) {
       return {
           ErrorCode::Unreachable,
