@@ -284,7 +284,7 @@ int run(const Config& config) {
   if (*tcp) edge.process.certificate_ends = authority->certificate().not_after();
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
-  CertificateService certificates(shell, authority, clock);
+  CertificateService certificates(shell, authority, clock, access.own_user());
   Enrolments enrolments(shell, authority, clock);
   hub.set_start(*started);
   shell.set_listener(&hub);

@@ -30,8 +30,8 @@ class JobAccess {
 
   // The owner of what this call submits.
   [[nodiscard]] const std::string& user() const { return user_; }
-  // For records of who did it. Empty: the user who runs the controller, over the unix socket.
-  [[nodiscard]] std::string by() const { return is_socket_ ? std::string() : user_; }
+  // For records of who did it: over the unix socket that is the user who runs the controller.
+  [[nodiscard]] const std::string& by() const { return user_; }
   [[nodiscard]] bool is_socket() const { return is_socket_; }
   // The unix socket is one, too.
   [[nodiscard]] bool is_operator() const {

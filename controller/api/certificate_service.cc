@@ -20,7 +20,6 @@ namespace {
 constexpr Duration kLifetimeLeast = std::chrono::hours(1);
 constexpr Duration kLifetimeMost = std::chrono::hours(24 * 3'650);
 constexpr std::size_t kIdBytes = 5, kSecretBytes = 20;
-constexpr std::string_view kOwner = "owner";
 
 // One that was over long ago may leave the ledger at the very event: then its id alone is shown.
 void show_token(const core::AccessRecords& records, const std::string& id, v1::Token& to) {
@@ -83,7 +82,7 @@ Result<core::IssueCertificate> CertificateService::issue(const v1::IssueCertific
   response.set_ca(authority_->certificate().pem());
   return core::IssueCertificate{.subject = *subject_of(subject),
                                 .certificate = record_of(*issued),
-                                .actor = std::string(kOwner)};
+                                .actor = owner_};
 }
 
 grpc::ServerUnaryReactor* CertificateService::ListCertificates(
@@ -105,7 +104,7 @@ grpc::ServerUnaryReactor* CertificateService::RevokeCertificate(
     core::RevokeCertificate input{.subject = {},
                                   .serial = spec::shown(request->serial()),
                                   .why = request->why(),
-                                  .actor = std::string(kOwner)};
+                                  .actor = owner_};
     if (request->has_node())
       input.subject = {.role = core::SubjectRole::Node, .name = request->node()};
     if (request->has_user())
@@ -156,7 +155,7 @@ Result<core::CreateToken> CertificateService::create(const v1::CreateTokenReques
                                      .uses = request.uses(),
                                      .ends_at = now + to_duration(request.lifetime()),
                                      .may_replace = request.may_replace(),
-                                     .actor = std::string(kOwner)}};
+                                     .actor = owner_}};
 }
 
 grpc::ServerUnaryReactor* CertificateService::ListTokens(grpc::CallbackServerContext* context,
@@ -176,7 +175,7 @@ grpc::ServerUnaryReactor* CertificateService::RevokeToken(grpc::CallbackServerCo
                                                           v1::RevokeTokenResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const std::string id = spec::shown(request->id());
-    core::RevokeToken input{.token = id, .actor = std::string(kOwner)};
+    core::RevokeToken input{.token = id, .actor = owner_};
     decide(std::move(input), clock_.now(), reactor, [response, id](const View& view) {
       show_token(view.ledger.access, id, *response->mutable_token());
     });

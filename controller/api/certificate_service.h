@@ -4,11 +4,13 @@
 // strand.
 //
 // Only callers over the unix socket get here (controller/access/call_rules.h). gRPC does not say
-// which process that was, so the actor of what they do is "owner": the user who runs the
-// controller.
+// which process that was, so the actor of what they do is the user who runs the controller.
 //
 // A secret is made here, and leaves in the one answer. Only its SHA-256 is kept.
 #pragma once
+
+#include <string>
+#include <utility>
 
 #include "common/base/time.h"
 #include "common/pki/authority.h"
@@ -21,9 +23,11 @@ class CertificateService final : public v1::CertificateService::CallbackService 
  public:
   static constexpr std::size_t kPageBytes = 3 << 20;
 
-  // All must outlive the service. Without an authority its error is the answer.
-  CertificateService(Shell& shell, const Result<pki::Authority>& authority, const Clock& clock)
-      : shell_(shell), authority_(authority), clock_(clock) {}
+  // All must outlive the service. Without an authority its error is the answer. `owner`: the name
+  // of the user who runs the controller.
+  CertificateService(Shell& shell, const Result<pki::Authority>& authority, const Clock& clock,
+                     std::string owner)
+      : shell_(shell), authority_(authority), clock_(clock), owner_(std::move(owner)) {}
 
   grpc::ServerUnaryReactor* IssueCertificate(grpc::CallbackServerContext*,
                                              const v1::IssueCertificateRequest*,
@@ -55,6 +59,7 @@ class CertificateService final : public v1::CertificateService::CallbackService 
   Shell& shell_;
   const Result<pki::Authority>& authority_;
   const Clock& clock_;
+  const std::string owner_;
 };
 
 }  // namespace muster::controller

@@ -6,6 +6,7 @@ Run:  /usr/bin/python3 tests/integration/people_test.py [-v] [CASE]
 
 import json
 import os
+import pwd
 import signal
 import stat
 import subprocess
@@ -111,6 +112,17 @@ class Jobs(People):
             gate.open()
             self.cluster.wait(own)
 
+    def test_a_name_that_is_taken_is_of_somebody(self):
+        with self.cluster.gate() as gate:
+            self.submitted("alice", "train", gate)
+            done = self.by("bob", "run", "-d", self.spec("train"), code=12)
+            self.assertIn(
+                "it is of user 'alice': choose another name, or ask 'alice' or an operator",
+                done.err,
+            )
+            self.assertNotIn("muster cancel", done.err)
+            gate.open()
+
     def test_who_cancelled(self):
         with self.cluster.gate() as gate:
             job = self.submitted("alice", "alices", gate)
@@ -120,12 +132,13 @@ class Jobs(People):
             self.cluster.wait(job, code=3)
         self.assertIn("cancelled by olga: too long", self.by("alice", "why", job).out)
         self.assertIn("cancel was asked for by olga", self.by("alice", "events", job).out)
-        # The socket has every right, and no name.
+        # The socket has every right, and the name of the controller's user.
         with self.cluster.gate("other") as gate:
             job = self.submitted("alice", "again", gate)
             self.cluster.muster("cancel", job, code=0)
             self.cluster.wait(job, code=3)
-        self.assertIn("cancelled", self.cluster.output("why", job))
+        me = pwd.getpwuid(os.getuid()).pw_name
+        self.assertIn(f"cancelled by {me}", self.cluster.output("why", job))
 
     def test_after_a_restart(self):
         job = self.submitted("alice", "alices")

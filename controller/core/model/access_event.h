@@ -21,8 +21,8 @@ struct Subject {
   friend auto operator<=>(const Subject&, const Subject&) = default;
 };
 
-// The `actor` of these events is who asked: "owner" is the user who runs the controller, "token ID"
-// and "node 'NAME'" are who showed the token or the registered key.
+// The `actor` of these events is who asked: a user ("owner", in old journals, is the controller's),
+// or "token ID" and "node 'NAME'": who showed the token or the registered key.
 struct TokenCreated {
   std::string token;  // its id
   std::string secret_sha256;

@@ -57,8 +57,8 @@ class ClusterTest : public testing::Test {
              .revocations = &revocations_});
     jobs_ = std::make_unique<JobService>(*edge_, 1, watch_queue_max);
     nodes_ = std::make_unique<NodeService>(*edge_, kProtocolMin, kProtocolMax);
-    certificates_ =
-        std::make_unique<CertificateService>(*controller_->shell, authority_, system_clock());
+    certificates_ = std::make_unique<CertificateService>(*controller_->shell, authority_,
+                                                         system_clock(), kOwnUser);
     const auto own = pki::issue_controller(*authority_, kCluster, system_clock().now().wall);
     if (!own) throw std::runtime_error(own.error().message);
     auto server = Server::start(
