@@ -7,6 +7,7 @@ Run:  /usr/bin/python3 tests/integration/tokens_test.py [-v] [CASE]       (needs
 import hashlib
 import json
 import os
+import pwd
 import re
 import signal
 import stat
@@ -15,6 +16,7 @@ import time
 import unittest
 
 from cluster import DEADLINE, Cluster, wait_until
+from screen import Screen
 
 WHY = "the machine is lost"
 
@@ -44,6 +46,45 @@ class OverTcp(unittest.TestCase):
         )
 
 
+class OnATerminal(OverTcp):
+    def rows(self, *args):
+        with Screen(
+            self.cluster.command(*args), self.cluster.env, cwd=self.cluster.dir, patience=DEADLINE
+        ) as screen:
+            self.assertEqual(screen.wait(), 0, screen)
+        self.assertFalse(any(screen.wrapped), screen)
+        return screen.rows
+
+    def test_no_column_is_lost_at_80_columns(self):
+        """A serial of 40 letters, and a long reason, pushed the columns behind them over the edge."""
+        node = "gpu-17.rack-12.hall-3.site-north-of-the-river"
+        self.cluster.credentials(node=node)
+        self.cluster.credentials(user="ann")
+        self.cluster.muster("cert", "revoke", node, "--why", "the machine is lost, " * 9, code=0)
+        for pattern in ("gpu-*.rack-12.hall-3.site-north-of-the-river", "n0"):
+            self.cluster.muster("token", "create", "--node", pattern, "--uses", "10000", code=0)
+        me = pwd.getpwuid(os.getuid()).pw_name
+        minute = r"\d{4}-\d\d-\d\dT\d\d:\d\dZ"
+        rows = self.rows("cert", "ls")
+        self.assertEqual(rows[0].split(), ["OF", "STATE", "ISSUED", "UNTIL", "BY", "WHY"])
+        self.assertRegex(rows[1], rf"^node gpu-17\.r\S* +revoked +\S+ ago +{minute} +{me} +the machine is l")
+        self.assertRegex(rows[2], rf"^user ann +counts +\S+ ago +{minute} +{me} +-$")
+        rows = self.rows("token", "ls")
+        self.assertEqual(rows[0].split(), ["TOKEN", "NODES", "STATE", "USED", "CREATED", "UNTIL", "BY"])
+        self.assertEqual(len(rows), 3)
+        for row in rows[1:]:
+            self.assertRegex(row, rf"^[0-9a-f]{{10}} +(gpu-\S+|n0) +open +0/10000 +\S+ ago +{minute} +{me}$")
+        # What is asked for whole is whole, also there.
+        serials = [one["serial"] for one in self.certificates()]
+        with Screen(
+            self.cluster.command("cert", "ls", "-o", "wide"), self.cluster.env, cwd=self.cluster.dir,
+            patience=DEADLINE,
+        ) as screen:  # fmt: skip
+            self.assertEqual(screen.wait(), 0, screen)
+        for serial in serials:
+            self.assertTrue(any(serial in line for line in screen.history()), screen)
+
+
 class Tokens(OverTcp):
     def test_a_token_is_made_listed_and_revoked(self):
         file = self.cluster.path("join.token")
@@ -65,7 +106,7 @@ class Tokens(OverTcp):
         self.assertEqual(list(listed), [token])
         self.assertEqual(listed[token]["nodes"], "gpu-*")
         self.assertEqual(listed[token]["uses"], 16)
-        self.assertEqual(listed[token]["actor"], "owner")
+        self.assertEqual(listed[token]["actor"], pwd.getpwuid(os.getuid()).pw_name)
         self.assertRegex(self.cluster.output("token", "ls"), rf"{token} +gpu-\* +open +0/16 ")
         self.assertEqual(self.cluster.output("token", "ls", "-o", "name"), token + "\n")
         self.assertEqual(self.cluster.output("token", "revoke", token), f"{token} revoked\n")
@@ -125,7 +166,7 @@ class Revoked(OverTcp):
         self.assertEqual(self.agents["n1"].logged().count("attached to the controller"), 1)
         (event,) = [one for one in self.events() if one["type"] == "certificate-revoked"]
         self.assertEqual(event["node"], "n0")
-        self.assertIn("(by owner)", event["text"])
+        self.assertIn(f"(by {pwd.getpwuid(os.getuid()).pw_name})", event["text"])
         self.controller.stop(signal.SIGKILL)
         times = self.agents["n0"].logged().count(refused)
         self.controller = self.cluster.controller(listen=self.address)

@@ -41,7 +41,7 @@ void print_tokens(const Context& context, const v1::ListTokensResponse& answer) 
   }
   const WallTime now = system_clock().now().wall;
   render::Table table{.columns = {{"TOKEN"},
-                                  {"NODES"},
+                                  {"NODES", render::Align::Left, 12},
                                   {"STATE"},
                                   {"USED", render::Align::Right},
                                   {"CREATED", render::Align::Right},
@@ -54,7 +54,7 @@ void print_tokens(const Context& context, const v1::ListTokensResponse& answer) 
         {token.id(), token.nodes() + (token.may_replace() ? " (replaces it)" : ""),
          context.out.paint(state == "open" ? render::Tint::Good : render::Tint::Dim, state),
          fmt::format("{}/{}", token.used(), token.uses()),
-         render::ago_text(token.created_at(), now), utc_text(to_wall(token.ends_at())),
+         render::ago_text(token.created_at(), now), render::minute_text(token.ends_at()),
          token.actor()});
   }
   fmt::print("{}", render::to_text(table, context.out,

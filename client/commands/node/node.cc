@@ -49,15 +49,25 @@ std::string disk_text(const v1::Node& node, WallTime now) {
   return text + "; ranks are stopped in " + render::duration_text(left) + ", when their lease ends";
 }
 
-void print_nodes(const Context& context, const v1::ListNodesResponse& response, bool wide) {
-  if (response.nodes().empty()) {
+// `labels`: what the nodes were selected by; `all` of them have registered.
+void print_no_node(std::size_t all, const std::vector<std::string>& labels) {
+  if (all == 0) {
     fmt::print(
         stderr,
         "no node has registered; start 'muster-agent --controller ADDRESS' on each machine\n");
     return;
   }
+  fmt::print(stderr,
+             "no node has the label{} {}; {} registered: 'muster node ls -o wide' shows their "
+             "labels\n",
+             labels.size() == 1 ? "" : "s",
+             render::printable(fmt::format("{}", fmt::join(labels, " and "))),
+             all == 1 ? "1 node has" : fmt::format("{} nodes have", all));
+}
+
+void print_nodes(const Context& context, const v1::ListNodesResponse& response, bool wide) {
   const WallTime now = system_clock().now().wall;
-  render::Table table{.columns = {{"NODE"},
+  render::Table table{.columns = {{"NODE", render::Align::Left, 12},
                                   {"STATE"},
                                   {"DEVICES"},
                                   {"HEALTH"},
@@ -184,9 +194,11 @@ Result<void> keep_labelled(v1::ListNodesResponse& answer, const std::vector<std:
 }
 
 Result<int> list(const Context& context, const NodeOptions& options) {
+  std::size_t all = 0;
   const auto fetch = [&]() -> Result<v1::ListNodesResponse> {
     auto answer = ask(context, &Nodes::ListNodes, v1::ListNodesRequest());
     if (!answer) return answer;
+    all = static_cast<std::size_t>(answer->nodes_size());
     if (auto kept = keep_labelled(*answer, options.labels); !kept)
       return fail(std::move(kept.error()));
     return answer;
@@ -205,7 +217,10 @@ Result<int> list(const Context& context, const NodeOptions& options) {
                                                  },
                                              .people =
                                                  [&](const auto& answer, bool wide) {
-                                                   print_nodes(context, answer, wide);
+                                                   if (answer.nodes().empty())
+                                                     print_no_node(all, options.labels);
+                                                   else
+                                                     print_nodes(context, answer, wide);
                                                    warn_of_pause(context);
                                                  }});
 }
