@@ -186,7 +186,8 @@ std::vector<CLI::ConfigItem> ConfigFile::read(std::string_view text) {
 
 std::string ConfigFile::explain(const CLI::ParseError& error) const {
   const std::string what = error.what();
-  const std::string file = option_->count() == 1 ? option_->as<std::string>() : "";
+  // Without its checks, which would throw once more.
+  const std::string file = option_->count() == 1 ? option_->results().front() : "";
   if (error.get_name() == "FileError") {
     if (!problems_.empty()) return problems_;
     const auto text = io::read_file(file, kFileBytesMax);
