@@ -7,11 +7,12 @@
 
 #include "common/io/file.h"
 #include "common/io/unique_fd.h"
+#include "common/rundir/run_file.h"
 
 namespace muster::worker {
 
 void Complaints::say(std::string_view text) {
-  const io::UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const io::UniqueFd fd = rundir::open_file(path_, O_WRONLY | O_CREAT | O_APPEND, 0600);
   if (!fd) return;
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);

@@ -259,8 +259,10 @@ void Supervisor::advance() {
     phase_ = Phase::Sweeping;
     for (auto* time : {&kill_at_, &setup_by_}) time->reset();
     const auto own = process::self();
-    auto leftovers = own ? Leftovers::start(launch_.process_tag(), cgroup_ ? &*cgroup_ : nullptr,
-                                            own->start_time)
+    process::TagUsers users;
+    if (launch_.set_user()) users.run = launch_.uid();
+    auto leftovers = own ? Leftovers::start(launch_.process_tag(), users,
+                                            cgroup_ ? &*cgroup_ : nullptr, own->start_time)
                          : Result<Leftovers>(fail(Error(own.error())));
     if (!leftovers) {
       complaints_.say(leftovers.error().message);
