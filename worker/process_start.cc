@@ -76,8 +76,8 @@ std::string name_of(const rundir::v1::Launch& launch, const ProcessOf& process) 
 
 // Opens a file of the run directory, also in `logs` below it. A process of the job may have put
 // anything in the place of each part: nothing is followed, and only a regular file with one name is
-// opened. Then the job's user may use the file as its mode allows, through /proc/self/fd, though its
-// directory is closed to him. Returns 0 or errno.
+// opened. Then the job's user may use the file as its mode allows, through /proc/self/fd, though
+// its directory is closed to him. Returns 0 or errno.
 int open_for_job(const StartContext& context, const std::string& path, int flags,
                  io::UniqueFd& file) {
   const auto below = std::filesystem::path(path).lexically_relative(context.run_dir);

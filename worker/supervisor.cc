@@ -53,7 +53,7 @@ Supervisor::Supervisor(rundir::RunLayout run, BootId boot, EventQueue events, co
       boot_(std::move(boot)),
       events_(std::move(events)),
       clock_(clock),
-      complaints_(run_.worker_log()) {}
+      complaints_(run_) {}
 
 Result<void> Supervisor::run() {
   if (auto opened = open_descriptors(); !opened) return opened;

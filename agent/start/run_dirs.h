@@ -12,8 +12,8 @@
 namespace muster::agent {
 
 // Makes them with parents, mode 0755; new ones belong to `owner` if it is given. An existing one
-// stays as it is. With `owner`, they are made with the owner's rights, and where these do not suffice
-// as site_dirs.h says. Errors:
+// stays as it is. With `owner`, they are made with the owner's rights, and where these do not
+// suffice as site_dirs.h says. Errors:
 //
 // - NotAllowed, InvalidArgument: impossible on this node.
 // - ResourceExhausted: no space.

@@ -13,8 +13,8 @@
 //   is an error, because then nothing is known.
 //
 // Everybody may put any variable into the environment of his own processes. So the tag counts only
-// with a user of the run (TagUsers): a process of another user that carries it is a stranger, unless
-// it is in a session of the run, or an ancestor is.
+// with a user of the run (TagUsers): a process of another user that carries it is a stranger,
+// unless it is in a session of the run, or an ancestor is.
 //
 // The scan cannot find these processes:
 // - A process that emptied its environment and left the session of its rank, or whose session has

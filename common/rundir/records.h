@@ -6,8 +6,8 @@
 //
 // A job may replace what is in its run directory, and the run directory itself. So the directory is
 // opened once for each call (io::Beneath), and no link in it is followed. A record belongs to the
-// agent's user, and nobody else may write it. Any other file is ErrorCode::DataLoss, with a sentence
-// that names its owner: it is never believed.
+// agent's user, and nobody else may write it. Any other file is ErrorCode::DataLoss, with a
+// sentence that names its owner: it is never believed.
 #pragma once
 
 #include <optional>
