@@ -261,8 +261,8 @@ TEST(Sweep, OrdinaryUserWithoutCgroup) {
   ASSERT_TRUE(worker);
   // Records of another user are not believed: this test reads as that user.
   struct AsUser {
-    AsUser() { EXPECT_EQ(::seteuid(65534), 0); }
-    ~AsUser() { EXPECT_EQ(::seteuid(0), 0); }
+    AsUser() { EXPECT_TRUE(::setegid(65534) == 0 && ::seteuid(65534) == 0); }
+    ~AsUser() { EXPECT_TRUE(::seteuid(0) == 0 && ::setegid(0) == 0); }
   };
   ASSERT_TRUE(test.wait_for_file(test.dir / "ready"));
   const AsUser user;
