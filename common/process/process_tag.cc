@@ -312,8 +312,8 @@ Result<ProcessTagSweep::Progress> ProcessTagSweep::step() {
 }
 
 Result<std::uint32_t> sweep_process_tag(const std::string& name, const std::string& value,
-                                        int timeout_ms) {
-  auto sweep = ProcessTagSweep::start(name, value);
+                                        int timeout_ms, const TagUsers& users) {
+  auto sweep = ProcessTagSweep::start(name, value, 0, std::nullopt, users);
   if (!sweep) return fail(std::move(sweep.error()));
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {
@@ -325,7 +325,7 @@ Result<std::uint32_t> sweep_process_tag(const std::string& name, const std::stri
                           .count();
     if (left <= 0) {
       std::string pids;
-      if (const auto scan = scan_process_tag(name, value)) {
+      if (const auto scan = scan_process_tag(name, value, 0, nullptr, users)) {
         for (const auto& process : scan->found) pids += " " + std::to_string(process.pid);
       }
       return fail(ErrorCode::TimedOut, "sweeping '" + value + "': still there after " +

@@ -137,6 +137,6 @@ class ProcessTagSweep {
 // The same as a blocking call, for tests and tools. Returns the number of killed processes, or
 // TimedOut with those that are left.
 Result<std::uint32_t> sweep_process_tag(const std::string& name, const std::string& value,
-                                        int timeout_ms);
+                                        int timeout_ms, const TagUsers& users = {});
 
 }  // namespace muster::process

@@ -143,8 +143,8 @@ TEST_P(BeneathTest, HoweverFastItIsReplacedNothingOutsideIsOpened) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, BeneathTest, testing::Values(&open_beneath, &open_beneath_by_parts),
-                         [](const auto& info) {
-                           return info.param == &open_beneath ? "Kernel" : "ByParts";
+                         [](const auto& way) {
+                           return way.param == &open_beneath ? "Kernel" : "ByParts";
                          });
 
 TEST(BeneathDir, ALinkInItsPlaceIsNoDirectory) {

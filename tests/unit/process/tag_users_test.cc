@@ -117,6 +117,16 @@ TEST_F(TagUsersTest, TheRunsOwnUserCounts) {
   EXPECT_TRUE(forged.lives());
 }
 
+TEST_F(TagUsersTest, TheBlockingSweepKnowsTheRunsUser) {
+  const auto value = value_of("blocking");
+  const Carrier rank(value, kUser), forged(value, kUser - 1);
+  const auto killed = sweep_process_tag(kName, value, 20'000, {.run = kUser});
+  ASSERT_TRUE(killed) << killed.error().message;
+  EXPECT_EQ(*killed, 1U);
+  EXPECT_FALSE(rank.lives());
+  EXPECT_TRUE(forged.lives());
+}
+
 TEST_F(TagUsersTest, WithoutARecordNobodyIsKilledForAnothersTagAndTheSweepWaits) {
   const auto value = value_of("unknown");
   const Carrier maybe(value, kUser), own(value, ::getuid());
