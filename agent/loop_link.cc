@@ -8,6 +8,7 @@
 #include "agent/link/sendable.h"
 #include "agent/loop.h"
 #include "agent/probe/host_check.h"
+#include "agent/probe/outputs_check.h"
 #include "common/base/version.h"
 #include "common/log/log.h"
 #include "common/proto/proto_time.h"
@@ -116,6 +117,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     heartbeat_interval_ = interval;
   host_->renew_leases(hello_sent);
   outbox_.reconnected();
+  check_outputs(welcome.outputs_root());
   // before the facts: a sweep among them must not arrive before the checkpoints of its run
   heartbeat();
   for (const auto& [run, seen] : host_->seen()) gather(run);
@@ -241,7 +243,11 @@ void Agent::heartbeat() {
   }
   probe_disk();
   if (disk_error_ != 0) heartbeat.set_disk_trouble(disk_text());
-  if (host_reading_) *heartbeat.mutable_host() = *host_reading_;
+  if (host_reading_) {
+    *heartbeat.mutable_host() = *host_reading_;
+    if (auto outputs = outputs_ ? outputs_->take() : std::nullopt)
+      *heartbeat.mutable_host()->mutable_outputs() = *std::move(outputs);
+  }
   *heartbeat.mutable_wall() = to_proto(now.wall);
   // a lease is renewed in its own disk space
   const bool full = disk_error_ == ENOSPC || disk_error_ == EDQUOT;
@@ -286,6 +292,25 @@ void Agent::probe_disk() {
           heartbeat_soon();
         });
       });
+}
+
+// The controller has forgotten what was reported on an earlier connection.
+void Agent::check_outputs(const std::string& root) {
+  loop_.assert_on();
+  if (!root.starts_with('/') || root.contains('\0')) return;
+  if (outputs_) {
+    outputs_->watch(root);
+    outputs_->send_again();
+    return;
+  }
+  auto started = probe::OutputsWatch::start(
+      root, {.check = [instance = controller_.identity().instance.str()](const std::string& dir) {
+        return probe::check_outputs(dir, instance);
+      }});
+  if (started)
+    outputs_ = *std::move(started);
+  else
+    log::warn(started.error().message + "; whether nodes share it stays unknown");
 }
 
 std::string Agent::disk_text() const {

@@ -1,5 +1,7 @@
 #include "controller/config.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -13,6 +15,7 @@ namespace muster::controller {
 namespace {
 
 constexpr int kUsage = 64;
+constexpr std::size_t kOutputsRootMost = 1'024;  // characters; programs have to live with the path
 
 constexpr const char* kAbout =
     "muster-controller: decides which job runs where, and remembers it.\n"
@@ -67,6 +70,25 @@ Result<void> check_enrol(const std::string& address) {
   return {};
 }
 
+// The path is the same text on every node, so it must not depend on where the controller is
+// started.
+Result<void> complete_outputs_root(Config& config) {
+  if (config.outputs_root.empty()) return {};
+  const std::string given = config.outputs_root.string();
+  const bool plain = std::ranges::none_of(
+      given, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+  if (given.starts_with('/') && plain && given.size() <= kOutputsRootMost) {
+    config.outputs_root = config.outputs_root.lexically_normal();
+    if (!config.outputs_root.has_filename())
+      config.outputs_root = config.outputs_root.parent_path();
+    if (config.outputs_root.has_relative_path()) return {};
+  }
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("--outputs-root '{}': give an absolute path of at most {} plain "
+                          "characters, below '/', that is the same on every node",
+                          plain ? given : "...", kOutputsRootMost));
+}
+
 // Callers of this machine use the socket; over TCP they would need certificates.
 Result<void> complete_listen(Config& config) {
   for (const std::string& address : config.listen) {
@@ -118,6 +140,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
          "YAML file that gives users their roles: viewer, user, operator, admin. Read at the start "
          "and at SIGHUP. Without it every user with a certificate is 'user'")
       ->type_name("FILE");
+  option("--outputs-root", config.outputs_root, "MUSTER_CONTROLLER_OUTPUTS_ROOT",
+         "Directory, the same on every node, for outputs and checkpoints of jobs that name none "
+         "(outputs.dir): best on storage that all nodes share. Jobs of before keep theirs. Default "
+         "STATE_DIR/outputs")
+      ->type_name("DIR");
   option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL",
          "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")
       ->capture_default_str()
@@ -193,6 +220,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   config.state_dir = std::filesystem::absolute(config.state_dir, ignored).lexically_normal();
   if (auto sound = complete_listen(config); !sound) return wrong(sound.error(), "--listen");
   if (auto sound = check_enrol(config.enrol); !sound) return wrong(sound.error(), "--enrol");
+  if (auto sound = complete_outputs_root(config); !sound)
+    return wrong(sound.error(), "--outputs-root");
   if (config.endpoint_file.empty()) config.endpoint_file = config.state_dir / "endpoint.json";
   auto archive = parse_duration(archive_after);
   if (!archive) return wrong(std::move(archive.error()).in("--archive-after"), "--archive-after");

@@ -198,6 +198,8 @@ int run(const Config& config) {
   AccessReload reload(signals_loop, config.access_file, access);
   const Clock& clock = system_clock();
   const std::string cluster_out = (config.state_dir / "outputs").string();
+  const std::string outputs_root =
+      config.outputs_root.empty() ? cluster_out : config.outputs_root.string();
   Shell::Options options;
   options.version = version();
   options.new_cluster = ClusterId(*std::move(new_cluster));
@@ -215,6 +217,8 @@ int run(const Config& config) {
   options.limits.archive_after = config.archive_after;
   options.limits.port_first = config.port_first;
   options.limits.port_last = config.port_last;
+  options.limits.outputs_root = outputs_root;
+  options.limits.cluster_out = cluster_out;
   Shell shell(**journal, clock, std::move(options));
   const auto stop_loops = [&] {
     shell.stop();
@@ -267,7 +271,8 @@ int run(const Config& config) {
                  mark_behind(shell, **journal, error, generation);
                },
            .on_refused = on_refused,
-           .revocations = &revocations},
+           .revocations = &revocations,
+           .outputs_root = outputs_root},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
   Edge edge{.shell = shell,
             .logs = **store,
@@ -279,7 +284,8 @@ int run(const Config& config) {
             .process = {.started_at = clock.now().boot,
                         .state_dir = config.state_dir,
                         .endpoint_file = config.endpoint_file},
-            .revocations = &revocations};
+            .revocations = &revocations,
+            .outputs_root = outputs_root == cluster_out ? std::string() : outputs_root};
   // Its own certificate lives as long as the CA.
   if (*tcp) edge.process.certificate_ends = authority->certificate().not_after();
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());

@@ -46,6 +46,7 @@ constexpr std::array kRules = {
     CallRule{"/muster.v1.NodeService/UndrainNode", kUser, kOperator},
     CallRule{"/muster.v1.NodeService/LabelNode", kUser, kOperator},
     CallRule{"/muster.v1.NodeService/RemoveNode", kUser, kOperator},
+    CallRule{"/muster.v1.NodeService/RenameNode", kUser, kOperator},
     CallRule{"/grpc.health.v1.Health/Check", kAnybody},
     CallRule{"/grpc.health.v1.Health/Watch", kAnybody},
     CallRule{"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kUser},

@@ -28,7 +28,7 @@ struct Edge {
   logs::LogStore& logs;
   async::Loop& work;  // blocking reads of logs, planning
   Access& access;
-  std::string cluster_out;
+  std::string cluster_out;  // the parent of outputs of jobs whose ResolvedSpec names none
   std::string version;
   // Why the disk has no room for new jobs. Empty: it has room. Any thread may call it.
   std::function<std::string()> shortage;
@@ -41,6 +41,11 @@ struct Edge {
   } process = {};
   // Ends the streams of callers whose certificate is revoked. Null: no certificates are checked.
   Revocations* revocations = nullptr;
+  std::string outputs_root = {};  // the parent of outputs of new jobs; empty: cluster_out
+
+  [[nodiscard]] const std::string& new_outputs() const {
+    return outputs_root.empty() ? cluster_out : outputs_root;
+  }
 };
 
 inline JobAccess access_of(const Edge& edge, const grpc::ServerContextBase& context,

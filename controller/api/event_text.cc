@@ -76,6 +76,10 @@ struct Sayer {
     return {"node-removed", fmt::format("node '{}' was removed from the cluster by {}",
                                         e.node.str(), core::actor_text(e.actor))};
   }
+  EventText operator()(const core::NodeRenamed& e) const {
+    return {"node-renamed", fmt::format("node '{}' was renamed to '{}' by {}", e.node.str(),
+                                        e.new_name.str(), core::actor_text(e.actor))};
+  }
   EventText operator()(const core::JobSubmitted& e) const {
     return {"job-submitted",
             fmt::format("job '{}' submitted: {}, engine {}", e.spec.name(),

@@ -24,6 +24,7 @@ Decision decide_one(const Deciding& in, const DrainNode& input);
 Decision decide_one(const Deciding& in, const UndrainNode& input);
 Decision decide_one(const Deciding& in, const LabelNode& input);
 Decision decide_one(const Deciding& in, const RemoveNode& input);
+Decision decide_one(const Deciding& in, const RenameNode& input);
 // decide_agent.cc
 Decision decide_one(const Deciding& in, const RegisterNode& input);
 Decision decide_one(const Deciding& in, const ReportFact& input);

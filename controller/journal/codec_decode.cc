@@ -200,6 +200,12 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       const auto& from = record.node_removed();
       return core::NodeRemoved{.node = NodeName(from.node()), .actor = from.actor()};
     }
+    case pb::Record::kNodeRenamed: {
+      const auto& from = record.node_renamed();
+      return core::NodeRenamed{.node = NodeName(from.node()),
+                               .new_name = NodeName(from.new_name()),
+                               .actor = from.actor()};
+    }
     case pb::Record::kJobSubmitted: {
       const auto& from = record.job_submitted();
       return core::JobSubmitted{.job = JobId(from.job()),
@@ -360,7 +366,6 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                       .actor = from.actor()};
     }
     case pb::Record::kAuthorityChanged:
-    case pb::Record::kNodeRenamed:
     case pb::Record::WHAT_NOT_SET: break;
   }
   trouble.unknown = "no kind";

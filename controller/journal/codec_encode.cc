@@ -148,6 +148,12 @@ struct Writer {
     to.set_node(from.node.value);
     to.set_actor(from.actor);
   }
+  void operator()(const core::NodeRenamed& from) const {
+    auto& to = *record.mutable_node_renamed();
+    to.set_node(from.node.value);
+    to.set_new_name(from.new_name.value);
+    to.set_actor(from.actor);
+  }
   void operator()(const core::JobSubmitted& from) const {
     auto& to = *record.mutable_job_submitted();
     to.set_job(from.job.value);

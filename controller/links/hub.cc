@@ -221,6 +221,7 @@ void Hub::registered(const SessionPtr& session, ConnectionId connection, const O
   if (refusal) return session->refuse(rpc::to_status(*refusal));
   if (!welcome) return;
   welcome->set_version(options_.version);
+  welcome->set_outputs_root(options_.outputs_root);
   session->accept(connection, std::move(*welcome));
   log::info("agent connected", {{"node", session->node().str()},
                                 {"instance", session->instance().str()},

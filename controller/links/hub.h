@@ -54,6 +54,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     // Gets what the ledger says of certificates, and ends streams. Null: no certificates are
     // checked.
     Revocations* revocations = nullptr;
+    std::string outputs_root = {};  // the agents check it; empty: they check none
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
   // Makes the receiver of one log stream; never null.

@@ -44,6 +44,7 @@ constexpr auto kKeys = std::to_array<HostKey>({
     {"address", kController, Address, "", ""},
     {"enrol", kController, Address, "--enrol", ""},
     {"access", kController, Path, "--access", ""},
+    {"outputs_root", kController, Path, "--outputs-root", ""},
     {"log_level", kController, Text, "--log-level", ""},
     {"log_quota", kController, Text, "--log-quota", ""},
     {"archive_after", kController, Text, "--archive-after", ""},

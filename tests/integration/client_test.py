@@ -265,6 +265,7 @@ class Verbs(unittest.TestCase):
             "node ls",
             "node show",
             "node declare-dead",
+            "node rename",
             "node drain",
             "node undrain",
             "node label",

@@ -53,6 +53,10 @@ class Describer {
   std::string operator()(const core::NodeRemoved& event) const {
     return fmt::format("node {} removed by {}", event.node.str(), event.actor);
   }
+  std::string operator()(const core::NodeRenamed& event) const {
+    return fmt::format("node {} renamed to {} by {}", event.node.str(), event.new_name.str(),
+                       event.actor);
+  }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("{} submitted as {}", event.spec.name(), event.job.str());
   }

@@ -40,6 +40,9 @@ struct Text {
   std::string operator()(const core::NodeRemoved& event) const {
     return fmt::format("node removed: {}", event.node.str());
   }
+  std::string operator()(const core::NodeRenamed& event) const {
+    return fmt::format("node renamed: {} to {}", event.node.str(), event.new_name.str());
+  }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("submitted: {} ({})", event.job.str(), event.spec.name());
   }

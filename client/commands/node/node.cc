@@ -69,6 +69,7 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
   if (wide) {
     table.columns.push_back({"VERSION"});
     table.columns.push_back({"DISK FREE", render::Align::Right});
+    table.columns.push_back({"OUTPUTS"});
     table.columns.push_back({"LABELS"});
   }
   for (const auto& node : response.nodes()) {
@@ -87,6 +88,7 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
       row.push_back(node.version());
       row.push_back(
           node.host().disk_bytes() == 0 ? "-" : render::bytes_text(node.host().disk_bytes_free()));
+      row.push_back(render::outputs_text(node));
       row.push_back(render::labels_text(node));
     }
     table.rows.push_back(std::move(row));
@@ -134,6 +136,9 @@ void print_node(const Context& context, const v1::Node& node, bool wide) {
     line("disk", text);
   else if (const auto disk = render::disk_check(node))
     line("disk", render::printable(disk->text) + (disk->advice.empty() ? "" : "; " + disk->advice));
+  if (const auto outputs = render::outputs_check(node))
+    line("outputs", render::printable(outputs->text) +
+                        (outputs->advice.empty() ? "" : "; " + outputs->advice));
   line("address", node.inventory().address() +
                       (wide && node.inventory().address_given() ? " (--address)" : ""));
   line("hostname", node.inventory().hostname());
@@ -255,7 +260,7 @@ void add_node(CLI::App& app, Context& context, int& exit) {
   // not called.
   auto options = std::make_shared<NodeOptions>();
   CLI::App* command =
-      app.add_subcommand("node", "Nodes: list, show, drain, label, replace, remove");
+      app.add_subcommand("node", "Nodes: list, show, drain, label, rename, replace, remove");
   command->require_subcommand(1);
   CLI::App* ls = command->add_subcommand(
       "ls",

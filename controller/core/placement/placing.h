@@ -10,6 +10,7 @@
 //   host_ports.h      ports
 //   place_why.h       what the job waits for
 //   training_route.h  where its nodes meet
+//   one_storage.h     which of them share the storage of its checkpoints
 #pragma once
 
 #include <map>

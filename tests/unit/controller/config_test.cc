@@ -60,6 +60,14 @@ TEST(Config, ValuesAreUnderstood) {
   EXPECT_EQ(line.config.access_file, "/etc/muster/access.yaml");
 }
 
+TEST(Config, TheDirectoryOfOutputs) {
+  EXPECT_EQ(parse({"--state-dir", "/s"}).config.outputs_root, "");
+  EXPECT_EQ(parse({"--state-dir", "/s", "--outputs-root", "/nfs//out/x/.."}).config.outputs_root,
+            "/nfs/out");
+  EXPECT_EQ(parse({"--state-dir", "/s", "--outputs-root", "/nfs/out/"}).config.outputs_root,
+            "/nfs/out");
+}
+
 TEST(Config, MistakesAreUsageWithASentence) {
   const std::vector<std::vector<const char*>> wrong = {
       {},
@@ -68,6 +76,9 @@ TEST(Config, MistakesAreUsageWithASentence) {
       {"--state-dir", "/s", "--archive-after", "10"},
       {"--state-dir", "/s", "--heartbeat-interval", "1h"},
       {"--state-dir", "/s", "--archive-keep", "1d"},
+      {"--state-dir", "/s", "--outputs-root", "out"},
+      {"--state-dir", "/s", "--outputs-root", "/"},
+      {"--state-dir", "/s", "--outputs-root", "/a\nb"},
       {"--state-dir", "/s", "--listen", "nowhere"}};
   for (const auto& arguments : wrong) {
     const CommandLine line = parse(arguments);
