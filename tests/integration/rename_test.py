@@ -73,7 +73,7 @@ class Rename(unittest.TestCase):
             self.away(cluster, "n0")
             done = cluster.muster("node", "rename", "n0", "m0", code=12)
             self.assertIn("attempt 1 of job 'there' may still be there", done.err)
-            cluster.restart("n0")
+            cluster.start("n0")
             cluster.muster("cancel", job, code=0)
             cluster.wait(job, code=3)
 

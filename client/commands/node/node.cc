@@ -291,7 +291,11 @@ void add_node(CLI::App& app, Context& context, int& exit) {
       "A node whose agent is connected is not declared dead (exit 12).");
   on_chosen(*dead, context, exit,
             [options](const Context& chosen) { return declare_dead(chosen, *options); });
-  add_node_facts(*command, context, exit);
+  add_node_facts(*command, context, exit,
+                 [](const Context& chosen, const std::string& node, const std::string& file,
+                    const std::string& lifetime) {
+                   return replace(chosen, {.node = node, .file = file, .lifetime = lifetime});
+                 });
   auto replaced = std::make_shared<ReplaceOptions>();
   CLI::App* replacing = command->add_subcommand(
       "replace", "Make a token with which another machine, or a new key, takes a node's name");

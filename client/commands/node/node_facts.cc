@@ -4,10 +4,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/commands/call/call.h"
-#include "client/commands/cert/join_token.h"
 #include "client/render/node_text.h"
 #include "common/base/label.h"
 #include "common/base/time.h"
@@ -98,7 +98,8 @@ Result<int> remove(const Context& context, const std::string& node) {
 }
 
 // The next step is on the machine itself, and nobody can do it from here.
-Result<int> rename(const Context& context, const RenameOptions& options) {
+Result<int> rename(const Context& context, const RenameOptions& options,
+                   const MakeNodeToken& make_token) {
   if (!options.file.empty()) {
     if (auto creatable = pki::check_creatable(options.file, "the token"); !creatable)
       return fail(std::move(creatable.error()));
@@ -126,12 +127,7 @@ Result<int> rename(const Context& context, const RenameOptions& options) {
                                      name)));
     return kOk;
   }
-  v1::CreateTokenRequest token;
-  token.set_nodes(options.new_name);
-  token.set_uses(1);
-  *token.mutable_lifetime() = to_proto(*lifetime);
-  token.set_may_replace(true);
-  auto made = make_join_token(context, token, options.file);
+  auto made = make_token(context, options.new_name, options.file, options.lifetime);
   if (made) return made;
   return fail(std::move(made.error())
                   .in(fmt::format("the node is renamed; it has no token yet (`muster node replace "
@@ -148,7 +144,7 @@ CLI::App* add_verb(CLI::App& group, const std::string& verb, const std::string& 
 
 }  // namespace
 
-void add_node_facts(CLI::App& node, Context& context, int& exit) {
+void add_node_facts(CLI::App& node, Context& context, int& exit, MakeNodeToken make_token) {
   const auto draining = std::make_shared<DrainOptions>();
   CLI::App* command = add_verb(node, "drain",
                                "Place nothing new on this node; what runs there may end, or is "
@@ -222,7 +218,9 @@ void add_node_facts(CLI::App& node, Context& context, int& exit) {
       "old name, and so does what they have saved with checkpoint.storage: local.\n"
       "example:  muster node rename gpu-1 gpu-r3-17 -o gpu-r3-17.token");
   on_chosen(*command, context, exit,
-            [renamed](const Context& chosen) { return rename(chosen, *renamed); });
+            [renamed, make_token = std::move(make_token)](const Context& chosen) {
+              return rename(chosen, *renamed, make_token);
+            });
 }
 
 }  // namespace muster::client
