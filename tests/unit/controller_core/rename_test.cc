@@ -73,7 +73,10 @@ TEST_F(RenameTest, NothingOfAJobMayBeThere) {
   EXPECT_EQ(there.refusal->code, ErrorCode::Conflict);
   EXPECT_THAT(there.refusal->message, HasSubstr("attempt 1 of job 'one' may still be there"));
   // The node is back: the job ends, and its logs will not come.
-  world.node("n0", 1);
+  v1::PresentAttempt present;
+  present.set_job_id("j1");
+  present.set_attempt(1);
+  world.node("n0", 1, "b1", "i1", {present});
   world.exited("j1", 1, "n0", 0, 0);
   world.swept("j1", 1, "n0");
   leave();

@@ -231,7 +231,8 @@ TEST(Codec, TypeNumbersAreForEver) {
       {40, "node_drained"},
       {41, "node_undrained"},
       {42, "node_labelled"},
-      {43, "node_removed"}};
+      {43, "node_removed"},
+      {44, "node_renamed"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
   EXPECT_EQ(kind_name(9), "");
