@@ -120,7 +120,7 @@ Result<std::unique_ptr<EnrolPort>> start_enrol_port(const Config& config,
                                [&enrolments](RenewAsk ask, Enrolments::Done done) {
                                  enrolments.renew(std::move(ask), std::move(done));
                                }},
-                          clock);
+                          clock, enrol_limits_for(io::descriptor_limit()));
 }
 
 Result<void> write_endpoint(const Config& config, const Server& server, const EnrolPort* enrol,
@@ -195,7 +195,8 @@ int run(const Config& config) {
   Denials denials(config.state_dir / "denials.log", system_clock(),
                   [&work](async::Task task) { work.post("denials", std::move(task)); });
   Access access(own_user(), *std::move(policy), &denials);
-  AccessReload reload(signals_loop, config.access_file, access);
+  Revocations revocations;
+  AccessReload reload(signals_loop, config.access_file, access, [&] { revocations.ask_again(); });
   const Clock& clock = system_clock();
   const std::string cluster_out = (config.state_dir / "outputs").string();
   Shell::Options options;
@@ -238,7 +239,6 @@ int run(const Config& config) {
   const auto authority =
       pki::open_authority(config.state_dir / "pki", started->cluster.str(), clock.now().wall);
   Refusals refusals(clock);
-  Revocations revocations;
   shell.strand().assert_idle();
   revocations.publish(core::Revoked(shell.started_ledger().access));
   auto tcp = tcp_credentials(config, authority, clock, access, refusals, revocations);
@@ -301,7 +301,8 @@ int run(const Config& config) {
                             },
                         .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
-  auto server = Server::start(config.listen, {&hub, &jobs, &nodes, &certificates}, *tcp);
+  auto server =
+      Server::start(config.listen, {&hub, &jobs, &nodes, &certificates}, *tcp, &revocations);
   auto enrol_port = start_enrol_port(config, authority, enrolments, clock);
   Result<void> announced =
       !server       ? Result<void>(std::unexpected(server.error()))

@@ -4,6 +4,7 @@
 
 #include "common/pki/authority.h"
 #include "common/rpc/call_end.h"
+#include "common/rpc/status.h"
 #include "controller/access/subject.h"
 
 namespace muster::controller {
@@ -64,6 +65,32 @@ Revocations::Stay Revocations::enter(const rpc::Caller& caller, End end) {
   return stay;
 }
 
+void Revocations::ask_again() {
+  std::vector<std::pair<End, May>> open;
+  {
+    const MutexLock lock(book_->mutex);
+    for (const auto& [number, one] : book_->open) {
+      if (one.may) open.emplace_back(one.end, one.may);
+    }
+  }
+  for (const auto& [end, may] : open) {
+    if (const auto allowed = may(); !allowed) end(rpc::to_status(allowed.error()));
+  }
+}
+
+void Revocations::Stay::keep_while(May may) {
+  if (book_ == nullptr) return;
+  End end;
+  {
+    const MutexLock lock(book_->mutex);
+    const auto found = book_->open.find(number_);
+    if (found == book_->open.end()) return;
+    found->second.may = may;
+    end = found->second.end;
+  }
+  if (const auto allowed = may(); !allowed) end(rpc::to_status(allowed.error()));
+}
+
 void Revocations::Stay::leave() {
   if (book_ == nullptr) return;
   Open gone;  // destroyed after the lock is released
@@ -75,7 +102,6 @@ void Revocations::Stay::leave() {
       book_->open.erase(found);
     }
   }
-  book_.reset();
 }
 
 }  // namespace muster::controller

@@ -1,12 +1,10 @@
 // Revocations says at every call over TCP whether the caller's certificate still counts, and ends
-// the open streams of one that does not. main() of the controller owns it; it must outlive the
-// server. Thread-safe.
+// the open streams of one that does not, and of one whose rights a new access file takes away.
+// main() of the controller owns it; it must outlive the server. Thread-safe.
 //
 // The shell's strand publishes what the ledger says, after that is durable. A stream enters when it
-// begins, and stays until its OnDone. A check costs a lock and two look-ups.
-//
-// gRPC serves health and reflection itself. Their streams cannot be ended here: one that is open
-// goes on, and a new call is refused.
+// begins, and stays until its OnDone. A check costs a lock and two look-ups. gRPC serves health and
+// reflection itself; their streams enter by an interceptor (served_streams.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -29,11 +27,17 @@ namespace muster::controller {
 class Revocations {
  public:
   using End = std::function<void(const grpc::Status&)>;
+  // Whether the caller may still see what the stream shows. Any thread calls it; it takes no lock
+  // that a stream's callbacks take.
+  using May = std::function<Result<void>()>;
   class Stay;
 
   // Ends every stream whose certificate does not count any more, before it returns. Never with a
   // lock that a stream's callbacks take.
   void publish(core::Revoked revoked);
+  // After a new access file: ends every stream whose Stay::keep_while() has an error. Not with a
+  // lock that a stream's callbacks take.
+  void ask_again();
 
   // NotAllowed, with a sentence. For the check of a call (rpc::CallChecks).
   [[nodiscard]] Result<void> check(const pki::Identity& identity,
@@ -50,6 +54,7 @@ class Revocations {
     std::string key;
     WallTime issued{};
     End end;
+    May may = {};
   };
   struct Book {
     Mutex mutex;
@@ -61,7 +66,8 @@ class Revocations {
   const std::shared_ptr<Book> book_ = std::make_shared<Book>();
 };
 
-// Owns a stream's place among the open ones. A default one has none.
+// Owns a stream's place among the open ones. A default one has none. keep_while() and leave() may
+// run at the same time.
 class Revocations::Stay {
  public:
   Stay() = default;
@@ -73,6 +79,9 @@ class Revocations::Stay {
     return *this;
   }
   ~Stay() { leave(); }
+  // The stream goes on as long as `may` has no error. It is asked at once, because the access file
+  // may have changed since the check of the call. Without a place nothing happens.
+  void keep_while(May may);
   void leave();
 
  private:

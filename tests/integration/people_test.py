@@ -189,6 +189,72 @@ class Roles(People):
         self.assertIn(SECRET, self.by("bob", "logs", "-f", job).out)
         self.refused("bob", "why", job, says="it is of user 'alice'")
 
+    def reload(self, text):
+        self.cluster.write("access.yaml", text)
+        before = self.controller.logged().count("the access file was read again")
+        self.controller.send_signal(signal.SIGHUP)
+        wait_until(
+            lambda: self.controller.logged().count("the access file was read again") > before,
+            what="the access file to be read again",
+        )
+
+    def follow(self, user, *args):
+        """A client that goes on, and has printed its first line."""
+        before, self.cluster.env = self.cluster.env, {**self.cluster.env, **self.cluster.over_tcp(user)}  # fmt: skip
+        client = self.cluster.popen(*args)
+        self.cluster.env = before
+        self.addCleanup(client.communicate)
+        self.addCleanup(client.kill)
+        self.assertTrue(client.stdout.readline())
+        return client
+
+    def ended(self, client, says):
+        out, err = client.communicate(timeout=60)
+        self.assertEqual(client.returncode, 11, err)
+        self.assertIn(says, err)
+        return out
+
+    def test_a_stream_ends_with_the_right_to_it(self):
+        """A client that shows what it may not show any more does not go on in silence."""
+        self.reload(ACCESS + "others_may: [logs, env]\n")
+        with self.cluster.gate() as gate:
+            spec = self.cluster.spec(
+                f"name: alices\nengine: command\nlaunch: {{run: [sh, -c, 'echo begun; read x < {gate.path}; echo {SECRET}']}}\n"
+                "resources: {devices: 1, type: cpu}\n"
+            )
+            job = self.by("alice", "run", "-d", spec).out.split()[0]
+            self.cluster.jobs.append(job)
+            logs = {user: self.follow(user, "logs", "-f", job) for user in ("alice", "bob", "olga")}
+            events = {user: self.follow(user, "events", "-f") for user in ("alice", "bob", "olga")}
+            one = {user: self.follow(user, "events", "-f", job) for user in ("alice", "bob")}
+            self.reload(ACCESS)  # bob is a user
+            self.ended(logs.pop("bob"), f"reading the logs of job '{job}': it is of user 'alice'")
+            self.ended(one.pop("bob"), "it is of user 'alice'")
+            watching = "watching all jobs: the access file was changed, and user '{}' may see less"
+            self.ended(events.pop("bob"), watching.format("bob"))
+            self.ended(events.pop("alice"), watching.format("alice"))  # bob's jobs were hers to see
+            self.reload("users: {olga: viewer}\n")
+            self.ended(logs.pop("olga"), f"reading the logs of job '{job}': it is of user 'alice'")
+            self.ended(events.pop("olga"), watching.format("olga"))
+            gate.open()
+            # The owner's streams are as they were.
+            self.assertIn(SECRET, logs["alice"].communicate(timeout=60)[0])
+            self.assertEqual(logs["alice"].returncode, 0)
+            self.assertIn("job-ended", one["alice"].stdout.read())
+        denied = [line for line in self.denials() if "JobService/ReadLogs" in line]
+        self.assertEqual({word for line in denied for word in line.split() if word.startswith("user=")}, {"user=bob", "user=olga"})  # fmt: skip
+
+    def test_a_stream_goes_on_with_the_same_rights(self):
+        with self.cluster.gate() as gate:
+            job = self.submitted("alice", "alices", gate)
+            self.by("alice", "wait", job, "--for", "running", "--timeout", "60s")
+            clients = [self.follow("olga", "events", "-f", job), self.follow("bob", "events", "-f", job)]  # fmt: skip
+            self.reload(ACCESS + "others_may: [cancel]\n")
+            self.reload(ACCESS + "default: viewer\n")
+            gate.open()
+            for client in clients:
+                self.assertIn("job-ended", client.stdout.read())
+
     def test_a_wrong_file_at_the_start(self):
         self.controller.stop()
         wrong = self.cluster.write("wrong.yaml", "users:\n  bob: boss\n")

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Join tokens and revocation: what the verbs print, and that a revoked certificate counts no more, also after a restart of the controller.
 
-Run:  /usr/bin/python3 tests/integration/tokens_test.py [-v] [CASE]       (needs openssl)
+Run:  /usr/bin/python3 tests/integration/tokens_test.py [-v] [CASE]       (needs openssl, python3-grpcio)
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -11,12 +12,23 @@ import re
 import signal
 import stat
 import subprocess
+import threading
 import time
 import unittest
 
+import grpc
+import tls
 from cluster import DEADLINE, Cluster, wait_until
+from flood_test import REFLECTION
 
 WHY = "the machine is lost"
+HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
+
+
+def until(event):
+    """One request of reflection, and no end of them before the event."""
+    yield b"\x3a\x00"  # list_services
+    event.wait()
 
 
 class OverTcp(unittest.TestCase):
@@ -93,6 +105,35 @@ class Tokens(OverTcp):
             sorted((one["nodes"], one.get("mayReplace", False)) for one in self.tokens().values()),
             [("n7", False), ("n7", True)],
         )
+
+
+class ServedByGrpc(OverTcp):
+    """Health and reflection are streams of gRPC's own."""
+
+    def test_their_streams_end_too(self):
+        credentials = {user: self.cluster.credentials(user=user) for user in ("ann", "bob")}
+        ends = {}
+        with contextlib.ExitStack() as stack:
+            for user in credentials:
+                channel = stack.enter_context(tls.channel(grpc, self.cluster, credentials[user]))
+                never = threading.Event()
+                stack.callback(never.set)
+                for name, call in (
+                    ("health", channel.unary_stream(HEALTH_WATCH)(b"", timeout=600)),
+                    ("reflection", channel.stream_stream(REFLECTION)(until(never), timeout=600)),
+                ):
+                    stack.callback(call.cancel)
+                    next(call)
+                    ends[user, name] = threading.Event()
+                    call.add_callback(ends[user, name].set)
+                    ends[user, name].call = call
+            self.cluster.muster("cert", "revoke", "--user", "ann", "--why", WHY, code=0)
+            for name in ("health", "reflection"):
+                self.assertTrue(ends["ann", name].wait(5), f"the stream of {name} goes on")
+                call = ends["ann", name].call
+                self.assertEqual(call.code(), grpc.StatusCode.UNAUTHENTICATED)
+                self.assertIn(f"the certificate of user 'ann' was revoked: {WHY}", call.details())
+                self.assertFalse(ends["bob", name].is_set())
 
 
 class Revoked(OverTcp):

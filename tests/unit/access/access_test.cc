@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace muster::controller {
 namespace {
@@ -93,6 +94,32 @@ TEST(Access, WhatOthersMayIsForThatAlone) {
   access.replace({});
   EXPECT_FALSE(may("/muster.v1.JobService/ReadLogs"));
   EXPECT_TRUE(before.may("alice"));  // an open call goes on as it began
+}
+
+TEST(Access, AnOpenCallByTheNextPolicy) {
+  AccessPolicy given = policy();
+  given.others_may = {JobRight::Logs};
+  Access access("root", given, nullptr);
+  const auto begun = [&](const std::string& name) {
+    return access.of_call(false, user(name), "/muster.v1.JobService/ReadLogs");
+  };
+  const JobAccess olga = begun("olga"), uwe = begun("uwe");
+  const JobAccess socket = access.of_call(true, std::nullopt, "/muster.v1.JobService/ReadLogs");
+  const JobAccess node = access.of_call(
+      false, pki::Identity{.cluster = "c0ffee", .role = pki::Role::Node, .name = "n"},
+      "/muster.v1.JobService/ReadLogs");
+  EXPECT_TRUE(olga.may_all() && uwe.may_all() && socket.may_all());
+  access.replace({.users = {{"olga", UserRole::Viewer}}});
+  EXPECT_TRUE(uwe.may_all()) << "it keeps the policy of its begin";
+  EXPECT_TRUE(access.again(socket).may_all());
+  EXPECT_FALSE(access.again(node).may_all());
+  for (const auto& [before, name] : {std::pair{olga, "olga"}, std::pair{uwe, "uwe"}}) {
+    const JobAccess now = access.again(before);
+    EXPECT_FALSE(now.may_all());
+    EXPECT_FALSE(now.is_operator());
+    EXPECT_TRUE(now.may(name)) << "its own job";
+    EXPECT_FALSE(now.may("alice"));
+  }
 }
 
 }  // namespace
