@@ -89,9 +89,7 @@ class ManyConnections(unittest.TestCase):
 
     def check_modest(self):
         self.assertLess(grown_to(self.controller) - self.before, 100 + KEPT)
-        refused = [
-            line for line in self.controller.logged().splitlines() if "was refused" in line
-        ]
+        refused = [line for line in self.controller.logged().splitlines() if "was refused" in line]
         self.assertLess(len(refused), 6, "a line for each bound, not for each connection")
         return refused
 
@@ -134,7 +132,9 @@ class ManyConnections(unittest.TestCase):
             for one in asked:
                 stack.callback(one.cancel)
             answers = [self._first(one) for one in asked]
-            self.assertLess(len(os.listdir(f"/proc/{self.controller.process.pid}/task")), before + 60)
+            self.assertLess(
+                len(os.listdir(f"/proc/{self.controller.process.pid}/task")), before + 60
+            )
             self.assertIn(grpc.StatusCode.RESOURCE_EXHAUSTED, answers)
             self.check_works()
         self.test_reflection_and_a_stream_are_calls_as_well()

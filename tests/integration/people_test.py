@@ -67,7 +67,12 @@ class Jobs(People):
             self.refused("bob", verb, job, says=says)
         self.refused("bob", "env", job, "--rank", "0", says=says)
         self.refused("bob", "ckpt", "ls", job, says=says)
-        for verb in (("show",), ("show", "-o", "json"), ("events",), ("ps", "-a", "--all-users", "-o", "wide")):
+        for verb in (
+            ("show",),
+            ("show", "-o", "json"),
+            ("events",),
+            ("ps", "-a", "--all-users", "-o", "wide"),
+        ):
             done = self.by("bob", *verb, *([] if verb[0] == "ps" else [job]))
             self.assertIn("alice", done.out)
             self.assertNotIn(SECRET, done.out + done.err, verb)

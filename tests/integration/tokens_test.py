@@ -63,9 +63,7 @@ class Tokens(OverTcp):
         self.assertEqual(stat.S_IMODE(os.stat(file).st_mode), 0o600)
         with open(file, encoding="utf-8") as opened:
             text = opened.read()
-        found = re.fullmatch(
-            r"muster-join-1:([0-9a-f]{10}):([0-9a-f]{40}):([0-9a-f]{64})\n", text
-        )
+        found = re.fullmatch(r"muster-join-1:([0-9a-f]{10}):([0-9a-f]{40}):([0-9a-f]{64})\n", text)
         self.assertIsNotNone(found, text)
         token, secret, authority = found.groups()
         der = subprocess.run(
@@ -139,9 +137,7 @@ class ServedByGrpc(OverTcp):
 class Revoked(OverTcp):
     def setUp(self):
         super().setUp()
-        self.agents = {
-            node: self.cluster.agent(node, tcp=True, devices=1) for node in ("n0", "n1")
-        }
+        self.agents = {node: self.cluster.agent(node, tcp=True, devices=1) for node in ("n0", "n1")}
         for agent in self.agents.values():
             self.logged(agent, "attached to the controller")
 
