@@ -15,6 +15,8 @@ from cluster.programs import ROOT
 NAME = "musterer"
 HOME = "MUSTER_TEST_HOME"  # set: this process is the ordinary user's
 PROGRAMS = ("muster", "muster-agent", "muster-controller", "muster-worker")
+# Variables that the user gets.
+KEPT = ("PATH", "LANG", "MUSTER_TEST_SLOW", "MUSTER_LOG_LEVEL", "MUSTER_TEST_TARBALL")
 RUN = """
 mount --make-rprivate / && mount --bind "$0/passwd" /etc/passwd && mount --bind "$0/group" /etc/group && exec "$@"
 """
@@ -47,8 +49,8 @@ def _fill(home, uid):
             os.chown(path, uid, uid)
 
 
-def run_again(file):
-    """For root: runs the file to its end, and returns its exit code."""
+def run_again(*files):
+    """For root: runs each file to its end, with this program's arguments, and returns the highest exit code."""
     uid = 61_000 + os.getpid() % 4_000
     outer = tempfile.mkdtemp(prefix="muster-user-")
     home = os.path.join(outer, "home")
@@ -62,13 +64,13 @@ def run_again(file):
         ):
             with open(os.path.join(outer, name), "w", encoding="utf-8") as made:
                 made.write(_lines(f"/etc/{name}", line))
-        again = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs",
-                 "/usr/bin/python3", "-B", os.path.join(home, "checkout/tests/integration", os.path.basename(file)), *sys.argv[1:]]  # fmt: skip
+        again = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--pdeathsig=KILL",
+                 "/usr/bin/python3", "-B"]  # fmt: skip
         named = ["unshare", "--mount", "sh", "-c", RUN, outer]
         can_name = (
             subprocess.run([*named, "true"], capture_output=True, check=False).returncode == 0
         )
-        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "MUSTER_TEST_SLOW", "MUSTER_LOG_LEVEL")}  # fmt: skip
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         environment = {
             **kept,
             "HOME": home,
@@ -76,8 +78,11 @@ def run_again(file):
             "USER": NAME if can_name else "",
             "MUSTER_BIN": os.path.join(home, "bin"),
         }
-        return subprocess.run(
-            [*(named if can_name else []), *again], env=environment, cwd=home, check=False
-        ).returncode
+        codes = []
+        for file in files:
+            copy = os.path.join(home, "checkout/tests/integration", os.path.basename(file))
+            words = [*(named if can_name else []), *again, copy, *sys.argv[1:]]
+            codes.append(subprocess.run(words, env=environment, cwd=home, check=False).returncode)
+        return max(codes)
     finally:
         shutil.rmtree(outer, ignore_errors=True)

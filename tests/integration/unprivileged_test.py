@@ -8,17 +8,37 @@ Run:  /usr/bin/python3 -B tests/integration/unprivileged_test.py [-v] [CASE]
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tarfile
+import tempfile
 import unittest
 
 import ordinary_user
-from cluster import DEADLINE, Cluster, wait_until
+from cluster import BIN, DEADLINE, Cluster, wait_until
+from portable_test import STATIC
 
+ALSO = ("join_test.py", "tls_test.py")  # they need no right of root either
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")
+
+
+TARBALL = "MUSTER_TEST_TARBALL"
+
+
+def make_tarball(folder):
+    """Its path; empty: this build has none."""
+    config = os.path.join(os.path.dirname(BIN), "CPackConfig.cmake")
+    if not STATIC or not os.path.exists(config):
+        return ""
+    command = ["cpack", "--config", config, "-G", "TGZ", "-B", folder]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    (name,) = [name for name in os.listdir(folder) if name.endswith(".tar.gz")]
+    os.chmod(folder, 0o755)
+    return os.path.join(folder, name)
 
 
 def own_name():
@@ -128,6 +148,39 @@ class Local(unittest.TestCase):
         self.assertIn("is down", cluster.muster("local", "down", code=0).out)
 
 
+class Tarball(unittest.TestCase):
+    """The release, unpacked at home."""
+
+    def test_it_is_unpacked_and_works(self):
+        if not os.environ.get(TARBALL):
+            self.skipTest("there is no package of this build")
+        cluster = Cluster()
+        self.addCleanup(cluster.close)
+        with tarfile.open(os.environ[TARBALL]) as tar:
+            tar.extractall(cluster.path("release"))
+        (top,) = os.listdir(cluster.path("release"))
+        cluster.env["MUSTER_LOCAL_DIR"] = cluster.path("cluster")
+        cluster.env.pop("MUSTER_CONTROLLER")
+
+        def muster(*words):
+            program = cluster.path("release", top, "bin", "muster")
+            return subprocess.run(
+                [program, *words],
+                env=cluster.env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE,
+                check=True,
+            ).stdout
+
+        self.addCleanup(muster, "local", "down")
+        muster("local", "up", "--nodes", "1", "--devices", "1")
+        for pid in re.findall(r"running +(\d+)", muster("local", "status")):
+            self.assertIn(cluster.path("release"), os.readlink(f"/proc/{pid}/exe"))
+        cluster.trivial()
+
+
 @unittest.skipUnless(SSHD, "there is no 'sshd'")
 @unittest.skipUnless(own_name(), "this user has no name here, and SSH logs in names")
 class Deploy(unittest.TestCase):
@@ -206,6 +259,10 @@ class Deploy(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if os.geteuid() == 0:
-        sys.exit(ordinary_user.run_again(__file__))
-    unittest.main()
+    chosen = [word for word in sys.argv[1:] if not word.startswith("-")]
+    with tempfile.TemporaryDirectory() as made:
+        if TARBALL not in os.environ and (not chosen or "Tarball" in chosen[0]):
+            os.environ[TARBALL] = make_tarball(made)
+        if os.geteuid() == 0:
+            sys.exit(ordinary_user.run_again(__file__, *(() if chosen else ALSO)))
+        unittest.main()
