@@ -305,6 +305,12 @@ class HostileDoors(unittest.TestCase):
             self.addCleanup(connection.close)
             connection.flood(kind, 50_000 // SLOW)
             done[f"viewer: a flood of {'PING' if kind == PING else 'SETTINGS'}"] += 1
+        for _ in range(20):
+            connection = Connection(*self.doors.grpc, context, self.doors.name)
+            self.addCleanup(connection.close)
+            with self.assertRaises((ConnectionError, ssl.SSLError)):
+                connection.huge()
+            done["viewer: a frame of 16 MiB"] += 1
         for _ in range(4):  # their requests never end
             connection = Connection(*self.doors.grpc, context, self.doors.name)
             self.addCleanup(connection.close)

@@ -112,6 +112,12 @@ class Connection:
                 self._socket.sendall(data * 1_000)
         self._socket.settimeout(_PATIENCE)
 
+    def huge(self):
+        """A frame that says to be as long as a length can be. ConnectionError or ssl.SSLError: the peer ends the connection."""
+        self._socket.sendall(b"\xff\xff\xff" + _frame(DATA, 0, 1, b"x" * 16_384)[3:])
+        while self.read(_PATIENCE):
+            pass
+
     def read(self, seconds):
         """Takes in what the peer has sent; False: nothing within this time."""
         self._socket.settimeout(max(seconds, 0.0))
