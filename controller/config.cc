@@ -67,6 +67,25 @@ Result<void> check_enrol(const std::string& address) {
   return {};
 }
 
+Result<void> check_login_socket(const Config& config) {
+  if (config.login_socket.empty()) return {};
+  const std::string doing = "--login-socket '" + config.login_socket + "'";
+  if (auto sound = rpc::check_address("unix:" + config.login_socket); !sound)
+    return fail(ErrorCode::InvalidArgument, doing + ": give an absolute path of at most 107 bytes");
+  const auto state = (config.state_dir / "").string();
+  if (config.login_socket.starts_with(state))
+    return fail(ErrorCode::InvalidArgument,
+                doing +
+                    ": only the controller's user gets into the state directory; choose a path "
+                    "that every user reaches, as /run/muster/login.sock");
+  if (std::ranges::all_of(config.listen, rpc::is_unix))
+    return fail(ErrorCode::InvalidArgument,
+                doing +
+                    ": a user's certificate is for calls over TCP, and there are none; give "
+                    "--listen HOST:PORT, too");
+  return {};
+}
+
 // Callers of this machine use the socket; over TCP they would need certificates.
 Result<void> complete_listen(Config& config) {
   for (const std::string& address : config.listen) {
@@ -108,8 +127,13 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   option("--enrol", config.enrol, "MUSTER_CONTROLLER_ENROL",
          "A second port, for nodes that have no certificate yet, or whose certificate is to be "
          "renewed: HOST:PORT (port 0: a free one). There a node joins with a token ('muster token "
-         "create'). Default: none")
+         "create'), and a user logs in with one. Default: none")
       ->type_name("HOST:PORT");
+  option("--login-socket", config.login_socket, "MUSTER_CONTROLLER_LOGIN_SOCKET",
+         "A unix socket for every user of this machine: there 'muster login' gives a user a "
+         "certificate of the own name, without a token. 'muster login' looks at "
+         "/run/muster/login.sock. Needs --listen HOST:PORT. Default: none")
+      ->type_name("PATH");
   option("--endpoint-file", config.endpoint_file, "MUSTER_CONTROLLER_ENDPOINT_FILE",
          "Where to write the address for clients and agents on this machine. Default "
          "STATE_DIR/endpoint.json")
@@ -193,6 +217,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   config.state_dir = std::filesystem::absolute(config.state_dir, ignored).lexically_normal();
   if (auto sound = complete_listen(config); !sound) return wrong(sound.error(), "--listen");
   if (auto sound = check_enrol(config.enrol); !sound) return wrong(sound.error(), "--enrol");
+  if (auto sound = check_login_socket(config); !sound)
+    return wrong(sound.error(), "--login-socket");
   if (config.endpoint_file.empty()) config.endpoint_file = config.state_dir / "endpoint.json";
   auto archive = parse_duration(archive_after);
   if (!archive) return wrong(std::move(archive.error()).in("--archive-after"), "--archive-after");

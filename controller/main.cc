@@ -35,6 +35,8 @@
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/dump.h"
 #include "controller/enrol/enrolments.h"
+#include "controller/enrol/login_socket.h"
+#include "controller/enrol/logins.h"
 #include "controller/enrol/port.h"
 #include "controller/journal/sqlite_journal.h"
 #include "controller/links/hub.h"
@@ -106,7 +108,8 @@ Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
 // Null without --enrol.
 Result<std::unique_ptr<EnrolPort>> start_enrol_port(const Config& config,
                                                     const Result<pki::Authority>& authority,
-                                                    Enrolments& enrolments, const Clock& clock) {
+                                                    Enrolments& enrolments, Logins& logins,
+                                                    const Clock& clock) {
   if (config.enrol.empty()) return std::unique_ptr<EnrolPort>();
   if (!authority) return fail(Error(authority.error()));
   auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
@@ -119,24 +122,44 @@ Result<std::unique_ptr<EnrolPort>> start_enrol_port(const Config& config,
                            .renew =
                                [&enrolments](RenewAsk ask, Enrolments::Done done) {
                                  enrolments.renew(std::move(ask), std::move(done));
+                               },
+                           .login =
+                               [&logins](LoginAsk ask, Enrolments::Done done) {
+                                 logins.login(std::move(ask), std::move(done));
                                }},
                           clock);
+}
+
+// Null without --login-socket.
+Result<std::unique_ptr<LoginSocket>> start_login_socket(const Config& config, Logins& logins,
+                                                        const Clock& clock) {
+  if (config.login_socket.empty()) return std::unique_ptr<LoginSocket>();
+  return LoginSocket::start(
+      {.path = config.login_socket, .own = {.name = own_user(), .uid = ::geteuid()}},
+      [&logins](SocketLoginAsk ask, Enrolments::Done done) {
+        logins.login(std::move(ask), std::move(done));
+      },
+      clock);
+}
+
+std::vector<std::string> tcp_addresses(const Server& server) {
+  std::vector<std::string> addresses;
+  for (const std::string& address : server.bound()) {
+    if (!rpc::is_unix(address)) addresses.push_back(address);
+  }
+  return addresses;
 }
 
 Result<void> write_endpoint(const Config& config, const Server& server, const EnrolPort* enrol,
                             const ClusterId& cluster) {
   rpc::EndpointFile file{.address = {},
-                         .tcp = {},
+                         .tcp = tcp_addresses(server),
                          .enrol = enrol == nullptr ? std::string() : enrol->bound(),
                          .cluster_id = cluster.str(),
-                         .pid = static_cast<std::uint64_t>(::getpid())};
-  for (const std::string& address : server.bound()) {
-    if (!rpc::is_unix(address)) {
-      file.tcp.push_back(address);
-    } else if (file.address.empty()) {
-      file.address = address;
-    }
-  }
+                         .pid = static_cast<std::uint64_t>(::getpid()),
+                         .login = config.login_socket};
+  const auto socket = std::ranges::find_if(server.bound(), rpc::is_unix);
+  if (socket != server.bound().end()) file.address = *socket;
   return rpc::write_endpoint_file(config.endpoint_file, file);
 }
 
@@ -302,16 +325,22 @@ int run(const Config& config) {
                         .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
   auto server = Server::start(config.listen, {&hub, &jobs, &nodes, &certificates}, *tcp);
-  auto enrol_port = start_enrol_port(config, authority, enrolments, clock);
+  Logins logins(shell, authority, clock,
+                server ? tcp_addresses(**server) : std::vector<std::string>());
+  auto enrol_port = start_enrol_port(config, authority, enrolments, logins, clock);
+  auto login_socket = start_login_socket(config, logins, clock);
   Result<void> announced =
-      !server       ? Result<void>(std::unexpected(server.error()))
-      : !enrol_port ? Result<void>(std::unexpected(enrol_port.error()))
-                    : write_endpoint(config, **server, enrol_port->get(), started->cluster);
+      !server         ? Result<void>(std::unexpected(server.error()))
+      : !enrol_port   ? Result<void>(std::unexpected(enrol_port.error()))
+      : !login_socket ? Result<void>(std::unexpected(login_socket.error()))
+                      : write_endpoint(config, **server, enrol_port->get(), started->cluster);
   if (announced) {
     for (const std::string& address : (*server)->bound())
       log::info("listening", {{"address", address}});
     if (*enrol_port)
       log::info("listening for nodes that join", {{"address", (*enrol_port)->bound()}});
+    if (*login_socket)
+      log::info("listening for users who log in", {{"socket", (*login_socket)->path()}});
     log::info("ready", {{"cluster", started->cluster.str()},
                         {"epoch", started->epoch.value},
                         {"jobs", started->jobs},
@@ -321,6 +350,7 @@ int run(const Config& config) {
     log::info("stopping", {{"signal", number}});
   }
   room.stop();
+  if (login_socket && *login_socket) (*login_socket)->stop();
   if (enrol_port && *enrol_port) (*enrol_port)->stop();
   receiver->stop();
   if (server) (*server)->shut_down();

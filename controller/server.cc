@@ -1,7 +1,5 @@
 #include "controller/server.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -39,17 +37,6 @@ Result<std::string> numeric(const std::string& address) {
   if (!found) return fail(std::move(found.error()).in("listening on '" + address + "'"));
   const std::string& first = found->front();
   return (first.contains(':') ? "[" + first + "]" : first) + address.substr(colon);
-}
-
-Result<io::UniqueFd> lock_socket(const std::string& address) {
-  const std::string doing = "listening on '" + address + "': ",
-                    file = socket_path(address) + ".lock";
-  io::UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock) return fail_errno(doing + "opening its lock file '" + file + "'", errno);
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno != EWOULDBLOCK) return fail_errno(doing + "locking '" + file + "'", errno);
-  return fail(ErrorCode::Io, doing + "another controller serves this socket (it holds '" + file +
-                                 "'); stop that one, or choose another path");
 }
 
 // gRPC's own timer for a handshake begins a little later than the count.
@@ -116,8 +103,8 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
   std::unique_ptr<Server> server(new Server);
   for (const std::string& address : addresses) {
     if (!rpc::is_unix(address)) continue;
-    auto lock = lock_socket(address);
-    if (!lock) return fail(std::move(lock.error()));
+    auto lock = lock_unix(socket_path(address));
+    if (!lock) return fail(std::move(lock.error()).in("listening on '" + address + "'"));
     server->locks_.push_back(std::move(*lock));
   }
   auto listening = server->bind(addresses);

@@ -1,9 +1,6 @@
-// The key of a certificate that was asked for and is not in the credentials file yet. It is on the
-// disk before the controller sees its public half. So after a crash, the same question is asked
-// again with the same key, and the controller gives the same answer: a token is not used up by a
-// lost answer. Stateless functions; blocking.
-//
-// One file of mode 0600 in the agent's state directory. It goes when the credentials are written.
+// The key of a certificate that the agent has asked for and is not in the credentials file yet
+// (common/enrol/pending_key.h), in the agent's state directory; and the certificate, when it has
+// come. Stateless functions; blocking.
 #pragma once
 
 #include <filesystem>

@@ -130,7 +130,7 @@ grpc::ServerUnaryReactor* CertificateService::CreateToken(grpc::CallbackServerCo
                                                           v1::CreateTokenResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const Now now = clock_.now();
-    auto input = create(*request, *response, now.wall);
+    auto input = create(rpc::caller_of(*context), *request, *response, now.wall);
     if (!input) return reactor->Finish(rpc::to_status(input.error()));
     const std::string id = input->token.token;
     decide(std::move(*input), now, reactor, [response, id](const View& view) {
@@ -139,24 +139,36 @@ grpc::ServerUnaryReactor* CertificateService::CreateToken(grpc::CallbackServerCo
   });
 }
 
-Result<core::CreateToken> CertificateService::create(const v1::CreateTokenRequest& request,
+Result<core::CreateToken> CertificateService::create(const rpc::Caller& caller,
+                                                     const v1::CreateTokenRequest& request,
                                                      v1::CreateTokenResponse& response,
                                                      WallTime now) const {
-  constexpr std::string_view kDoing = "making a join token";
-  if (!authority_) return fail(Error(authority_.error()).in(kDoing));
-  auto id = random_hex(kIdBytes, kDoing);
+  const bool personal = !request.user().empty();
+  const std::string doing = personal ? "making a personal token" : "making a join token";
+  if (!caller.is_owner && (!personal || !caller.identity))
+    return fail(ErrorCode::NotAllowed,
+                doing +
+                    ": only the user who runs the controller may, on its machine, over its "
+                    "unix socket; admins make tokens for users (--user)");
+  if (!authority_) return fail(Error(authority_.error()).in(doing));
+  auto id = random_hex(kIdBytes, doing);
   if (!id) return fail(std::move(id.error()));
-  auto secret = random_hex(kSecretBytes, kDoing);
+  auto secret = random_hex(kSecretBytes, doing);
   if (!secret) return fail(std::move(secret.error()));
-  response.set_text(enrol::token_text(
-      {.id = *id, .secret = *secret, .ca_digest = authority_->certificate().digest()}));
-  return core::CreateToken{.token = {.token = *id,
-                                     .secret_sha256 = sha256_hex(*secret),
-                                     .nodes = request.nodes(),
-                                     .uses = request.uses(),
-                                     .ends_at = now + to_duration(request.lifetime()),
-                                     .may_replace = request.may_replace(),
-                                     .actor = std::string(kOwner)}};
+  response.set_text(
+      enrol::token_text({.id = *id,
+                         .secret = *secret,
+                         .ca_digest = authority_->certificate().digest(),
+                         .kind = personal ? enrol::TokenKind::Login : enrol::TokenKind::Join}));
+  return core::CreateToken{
+      .token = {.token = *id,
+                .secret_sha256 = sha256_hex(*secret),
+                .nodes = request.nodes(),
+                .uses = request.uses(),
+                .ends_at = now + to_duration(request.lifetime()),
+                .may_replace = request.may_replace(),
+                .actor = caller.is_owner ? std::string(kOwner) : pki::text_of(*caller.identity),
+                .user = request.user()}};
 }
 
 grpc::ServerUnaryReactor* CertificateService::ListTokens(grpc::CallbackServerContext* context,

@@ -1,17 +1,18 @@
 // CertificateService issues certificates for nodes and users, and makes the tokens by which nodes
-// join; it lists both, and revokes them. run() in main.cc owns it. gRPC's threads call it; a
-// signature takes a fraction of a millisecond, and is made there. The answers come from the shell's
-// strand.
+// join and users log in; it lists both, and revokes them. run() in main.cc owns it. gRPC's threads
+// call it; a signature takes a fraction of a millisecond, and is made there. The answers come from
+// the shell's strand.
 //
-// Only callers over the unix socket get here (controller/access/call_rules.h). gRPC does not say
-// which process that was, so the actor of what they do is "owner": the user who runs the
-// controller.
+// Only callers over the unix socket get here (controller/access/call_rules.h), and admins who make
+// a personal token. gRPC does not say which process is at the socket, so the actor of what they do
+// is "owner": the user who runs the controller.
 //
 // A secret is made here, and leaves in the one answer. Only its SHA-256 is kept.
 #pragma once
 
 #include "common/base/time.h"
 #include "common/pki/authority.h"
+#include "common/rpc/tls_port.h"
 #include "controller/shell/shell.h"
 #include "muster/v1/certificate_service.grpc.pb.h"
 
@@ -46,7 +47,7 @@ class CertificateService final : public v1::CertificateService::CallbackService 
   Result<core::IssueCertificate> issue(const v1::IssueCertificateRequest& request,
                                        v1::IssueCertificateResponse& response, WallTime now) const;
   // The same for a token.
-  Result<core::CreateToken> create(const v1::CreateTokenRequest& request,
+  Result<core::CreateToken> create(const rpc::Caller& caller, const v1::CreateTokenRequest& request,
                                    v1::CreateTokenResponse& response, WallTime now) const;
   // Finishes the call when the input's batch is durable. `fill(view)` completes the answer.
   template <class Fill>

@@ -210,6 +210,10 @@ struct Sayer {
     return {"tombstone-dropped", "the job's request id and name are free again"};
   }
   EventText operator()(const core::TokenCreated& e) const {
+    if (!e.user.empty())
+      return {"token-created",
+              fmt::format("personal token '{}' was made for user '{}': {}, until {} (by {})",
+                          e.token, e.user, plural(e.uses, "use"), utc_text(e.ends_at), e.actor)};
     return {"token-created",
             fmt::format("join token '{}' was made for node{} '{}': {}, until {}{} (by {})", e.token,
                         e.nodes.contains('*') ? "s" : "", e.nodes, plural(e.uses, "use"),
@@ -217,7 +221,7 @@ struct Sayer {
                         e.actor)};
   }
   EventText operator()(const core::TokenRevoked& e) const {
-    return {"token-revoked", fmt::format("join token '{}' was revoked (by {})", e.token, e.actor)};
+    return {"token-revoked", fmt::format("token '{}' was revoked (by {})", e.token, e.actor)};
   }
   EventText operator()(const core::CertificateIssued& e) const {
     return {"certificate-issued",

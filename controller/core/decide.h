@@ -45,6 +45,8 @@ Decision decide_one(const Deciding& in, const CreateToken& input);
 Decision decide_one(const Deciding& in, const RevokeToken& input);
 Decision decide_one(const Deciding& in, const JoinNode& input);
 Decision decide_one(const Deciding& in, const RenewNode& input);
+Decision decide_one(const Deciding& in, const LoginWithToken& input);
+Decision decide_one(const Deciding& in, const LoginByUid& input);
 Decision decide_one(const Deciding& in, const IssueCertificate& input);
 Decision decide_one(const Deciding& in, const RevokeCertificate& input);
 

@@ -1,5 +1,6 @@
 #include "controller/core/access/certificates.h"
 #include "controller/core/access/join.h"
+#include "controller/core/access/login.h"
 #include "controller/core/access/tokens.h"
 #include "controller/core/decide.h"
 
@@ -16,6 +17,12 @@ Decision decide_one(const Deciding& in, const JoinNode& input) {
 }
 Decision decide_one(const Deciding& in, const RenewNode& input) {
   return decide_renew(in.ledger, input, in.now.wall);
+}
+Decision decide_one(const Deciding& in, const LoginWithToken& input) {
+  return decide_login(in.ledger, input, in.now.wall);
+}
+Decision decide_one(const Deciding& in, const LoginByUid& input) {
+  return decide_login(in.ledger, input, in.now.wall);
 }
 Decision decide_one(const Deciding& in, const IssueCertificate& input) {
   return decide_issue(in.ledger, input);

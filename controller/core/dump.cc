@@ -132,9 +132,10 @@ void dump_access(std::string& out, const AccessRecords& access) {
   for (const auto& [id, token] : access.tokens) {
     out += fmt::format(
         "token {} secret={} nodes={} uses={} created={} ends={} may_replace={} actor='{}' "
-        "revoked={}\n",
+        "revoked={}{}\n",
         id, token.secret_sha256, token.nodes, token.uses, time_text(token.created_at),
-        time_text(token.ends_at), token.may_replace, token.actor, time_text(token.revoked_at));
+        time_text(token.ends_at), token.may_replace, token.actor, time_text(token.revoked_at),
+        token.user.empty() ? "" : " user=" + token.user);
     for (const auto& [node, key] : token.joined) out += fmt::format("  joined {} {}\n", node, key);
   }
   for (const auto& [subject, keys] : access.certificates) {

@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/time.h"
@@ -36,8 +37,11 @@ struct RenewAsk {
   std::string public_key;  // the new one (it may be the same), as in JoinAsk
 };
 struct EnrolmentAnswer {
-  std::string certificate;  // PEM; of the node, for 30 days
+  std::string certificate;  // PEM; of a node: for 30 days
   std::string ca;           // PEM
+  // Of a login: whose it is, and where the controller takes calls over TCP (HOST:PORT).
+  std::string user = {};
+  std::vector<std::string> addresses = {};
 };
 
 class Enrolments {

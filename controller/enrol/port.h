@@ -1,6 +1,6 @@
-// EnrolPort is the controller's second door: there a node without a valid certificate asks for one.
-// It speaks TLS 1.3 alone, shows the controller's certificate and asks for none. A connection has
-// one request and one answer (common/enrol; proto/muster/v1/enrolment.proto).
+// EnrolPort is the controller's second door: there a node or a user without a valid certificate
+// asks for one. It speaks TLS 1.3 alone, shows the controller's certificate and asks for none. A
+// connection has one request and one answer (common/enrol; proto/muster/v1/enrolment.proto).
 //
 // main() of the controller owns it. It has a thread of its own, on which all of its connections
 // run; start() and stop() are main()'s. The hooks are called on that thread, must not block, and
@@ -23,12 +23,14 @@
 #include "common/pki/credentials.h"
 #include "controller/enrol/enrolments.h"
 #include "controller/enrol/limits.h"
+#include "controller/enrol/logins.h"
 
 namespace muster::controller {
 
 struct EnrolHooks {
   std::function<void(JoinAsk, Enrolments::Done)> join;
   std::function<void(RenewAsk, Enrolments::Done)> renew;
+  std::function<void(LoginAsk, Enrolments::Done)> login;
 };
 
 class EnrolPort {

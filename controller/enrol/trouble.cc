@@ -21,6 +21,22 @@ std::string_view text_of(EnrolCause cause) {
   return "the enrolment port has trouble";
 }
 
+// The socket has no TLS and no proof.
+std::string_view text_at_socket(EnrolCause cause) {
+  switch (cause) {
+    case EnrolCause::Accept: return "the system gives the enrolment socket no connection";
+    case EnrolCause::Full: return "the enrolment socket has as many connections as it serves";
+    case EnrolCause::AddressFull: return "one user has its share of the enrolment socket";
+    case EnrolCause::Late: return "a connection to the enrolment socket was not done in time";
+    case EnrolCause::Broken: return "a connection to the enrolment socket ended before its request";
+    case EnrolCause::Request: return "a request at the enrolment socket cannot be read";
+    case EnrolCause::Refused: return "a request at the enrolment socket was refused";
+    case EnrolCause::Handshake:
+    case EnrolCause::Proof: break;
+  }
+  return "the enrolment socket has trouble";
+}
+
 }  // namespace
 
 void EnrolTrouble::note(EnrolCause cause, std::string_view last) {
@@ -28,7 +44,8 @@ void EnrolTrouble::note(EnrolCause cause, std::string_view last) {
   ++count.since;
   const BootTime now = clock_.now().boot;
   if (count.written && now - count.at < kQuiet) return;
-  log::warn(text_of(cause), {{"last", without_controls(last)}, {"times", count.since}});
+  log::warn(door_ == Door::Port ? text_of(cause) : text_at_socket(cause),
+            {{"last", without_controls(last)}, {"times", count.since}});
   count = {.since = 0, .written = true, .at = now};
 }
 

@@ -335,7 +335,8 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                 .uses = from.uses(),
                                 .ends_at = from_ns(from.ends_at_ns()),
                                 .may_replace = from.may_replace(),
-                                .actor = from.actor()};
+                                .actor = from.actor(),
+                                .user = from.user()};
     }
     case pb::Record::kTokenRevoked:
       return core::TokenRevoked{.token = record.token_revoked().token(),

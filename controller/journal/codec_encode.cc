@@ -275,6 +275,7 @@ struct Writer {
     to.set_ends_at_ns(to_ns(from.ends_at));
     to.set_may_replace(from.may_replace);
     to.set_actor(from.actor);
+    to.set_user(from.user);
   }
   void operator()(const core::TokenRevoked& from) const {
     auto& to = *record.mutable_token_revoked();

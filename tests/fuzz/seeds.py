@@ -232,8 +232,16 @@ def enrol():
         2,
         field(1, b"n1") + field(2, key) + field(3, key) + field(4, signature) + field(5, signature),
     )
+    hour = field(5, b"\x08\x90\x1c")  # Duration: 3600 s
+    login = field(
+        3, field(1, b"t1") + field(2, b"secret") + field(3, key) + field(4, signature) + hour
+    )
+    at_socket = field(3, field(3, key) + hour)
+    at_socket_short = field(3, field(3, key) + field(5, b"\x08\x01"))
     token = b"muster-join-1:t1:secret:" + b"0123456789abcdef" * 4
-    return [join, renew, token, struct.pack(">I", len(join)) + join, b"\0\0\x40\x01"]
+    personal = token.replace(b"join", b"login")
+    logins = [login, at_socket, at_socket_short, personal]
+    return [*logins, join, renew, token, struct.pack(">I", len(join)) + join, b"\0\0\x40\x01"]
 
 
 def agents():

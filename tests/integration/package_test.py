@@ -156,6 +156,8 @@ class Units(unittest.TestCase):
             for name, mode in (("", 0o755), ("controller", 0o700), ("agent", 0o700)):
                 made = os.stat(os.path.join(root, "var/lib/muster", name))
                 self.assertEqual(made.st_mode & 0o7777, mode, name)
+            made = os.stat(os.path.join(root, "run/muster"))
+            self.assertEqual(made.st_mode & 0o7777, 0o755)  # users log in there
 
 
 @unittest.skipUnless(STATIC, "only preset release links statically")

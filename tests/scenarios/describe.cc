@@ -152,7 +152,8 @@ class Describer {
     return fmt::format("tombstone of {} dropped", event.job.str());
   }
   std::string operator()(const core::TokenCreated& event) const {
-    return fmt::format("token {} created for {}", event.token, event.nodes);
+    return fmt::format("token {} created for {}", event.token,
+                       event.user.empty() ? event.nodes : event.user);
   }
   std::string operator()(const core::TokenRevoked& event) const {
     return fmt::format("token {} revoked", event.token);

@@ -132,7 +132,8 @@ struct Text {
     return fmt::format("tombstone dropped: {}", event.job.str());
   }
   std::string operator()(const core::TokenCreated& event) const {
-    return fmt::format("token {} created for {}", event.token, event.nodes);
+    return fmt::format("token {} created for {}", event.token,
+                       event.user.empty() ? event.nodes : event.user);
   }
   std::string operator()(const core::TokenRevoked& event) const {
     return fmt::format("token {} revoked", event.token);

@@ -11,7 +11,7 @@
 
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
-#include "client/commands/cert/join_token.h"
+#include "client/commands/cert/new_token.h"
 #include "client/commands/follow/pause_warning.h"
 #include "client/commands/node/node_facts.h"
 #include "client/render/device_text.h"
@@ -245,7 +245,7 @@ Result<int> replace(const Context& context, const ReplaceOptions& options) {
   request.set_uses(1);
   *request.mutable_lifetime() = to_proto(*lifetime);
   request.set_may_replace(true);
-  return make_join_token(context, request, options.file);
+  return make_token(context, request, options.file);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The bounds of join tokens and certificates. Plain constants.
+// The bounds of tokens and certificates. Plain constants.
 #pragma once
 
 #include <chrono>
@@ -22,5 +22,7 @@ inline constexpr std::size_t kSubjectsRevokedMost = 100'000;
 // the journal. A node renews once in twenty days.
 inline constexpr std::size_t kKeysOfNode = 16;
 inline constexpr std::uint32_t kCertificatesOfKeyDay = 16;
+// A user makes a key with each login, on each machine.
+inline constexpr std::size_t kKeysOfUser = 64;
 
 }  // namespace muster::core

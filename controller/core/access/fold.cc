@@ -64,7 +64,8 @@ void fold_access(AccessRecords& records, WallTime at, const TokenCreated& event)
                                  .may_replace = event.may_replace,
                                  .actor = event.actor,
                                  .revoked_at = {},
-                                 .joined = {}};
+                                 .joined = {},
+                                 .user = event.user};
 }
 
 void fold_access(AccessRecords& records, WallTime at, const TokenRevoked& event) {

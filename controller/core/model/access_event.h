@@ -1,4 +1,4 @@
-// The events about join tokens and certificates. Plain values; part of EventBody (event.h).
+// The events about tokens and certificates. Plain values; part of EventBody (event.h).
 //
 // No event has a secret or a private key: of a token's secret its SHA-256, of a key the SHA-256 of
 // its public half (SubjectPublicKeyInfo in DER). All digests and serials are hex in lower case.
@@ -22,7 +22,8 @@ struct Subject {
 };
 
 // The `actor` of these events is who asked: "owner" is the user who runs the controller, "token ID"
-// and "node 'NAME'" are who showed the token or the registered key.
+// and "node 'NAME'" are who showed the token or the registered key, "uid N" is whom the kernel
+// named at the enrolment socket, and "user 'NAME'" is an admin over TCP.
 struct TokenCreated {
   std::string token;  // its id
   std::string secret_sha256;
@@ -32,6 +33,7 @@ struct TokenCreated {
   // A node of this name may join, though the name is known with another key.
   bool may_replace = false;
   std::string actor;
+  std::string user = {};  // of a personal token, and `nodes` is empty; empty: a join token
 };
 struct TokenRevoked {
   std::string token;

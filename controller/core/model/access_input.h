@@ -1,7 +1,8 @@
-// The inputs about join tokens and certificates (input.h). Plain values. Whoever makes one has
+// The inputs about tokens and certificates (input.h). Plain values. Whoever makes one has
 // hashed the secret, and has signed the certificate already: it leaves only if decide() accepts it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -31,6 +32,18 @@ struct JoinNode {
 struct RenewNode {
   std::string node;
   std::string registered;  // the key that the node has proven to have
+  NewCertificate certificate;
+};
+struct LoginWithToken {
+  std::string token;
+  std::string secret_sha256;
+  std::string user;  // of the certificate: the one of the token
+  NewCertificate certificate;
+};
+// At the enrolment socket: the kernel has named the caller's uid, and the host its name.
+struct LoginByUid {
+  std::string user;
+  std::uint32_t uid = 0;
   NewCertificate certificate;
 };
 struct IssueCertificate {

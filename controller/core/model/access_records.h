@@ -1,4 +1,4 @@
-// The ledger's records of join tokens and certificates. Plain values; part of the Ledger, and
+// The ledger's records of tokens and certificates. Plain values; part of the Ledger, and
 // changed by the fold alone (controller/core/access/fold.h).
 #pragma once
 
@@ -22,10 +22,11 @@ struct TokenRecord {
   bool may_replace = false;
   std::string actor;
   std::optional<WallTime> revoked_at;
-  // The nodes that joined with it, each with its key. Each counts as one use.
+  // The nodes that joined with it, or its user, each with the key. Each counts as one use.
   std::set<std::pair<std::string, std::string>> joined;
+  std::string user = {};  // of a personal token; empty: a join token
 
-  // From then on nobody can join with it.
+  // From then on nobody can join or log in with it.
   [[nodiscard]] WallTime over_at() const {
     return revoked_at && *revoked_at < ends_at ? *revoked_at : ends_at;
   }

@@ -42,6 +42,24 @@ TEST(Config, TheEnrolmentPortIsOverTcp) {
   }
 }
 
+TEST(Config, TheLoginSocketIsForEverybodyAndForTcp) {
+  EXPECT_TRUE(parse({"--state-dir", "/s"}).config.login_socket.empty());
+  const CommandLine line = parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--login-socket",
+                                  "/run/muster/login.sock"});
+  ASSERT_EQ(line.exit_code, -1) << line.text;
+  EXPECT_EQ(line.config.login_socket, "/run/muster/login.sock");
+  const std::string deep = "/" + std::string(120, 'd');
+  for (const char* wrong : {"login.sock", "/s/login.sock", deep.c_str()}) {
+    const CommandLine bad =
+        parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--login-socket", wrong});
+    EXPECT_EQ(bad.exit_code, 64) << wrong;
+    EXPECT_NE(bad.text.find("--login-socket"), std::string::npos) << bad.text;
+  }
+  const CommandLine no_tcp = parse({"--state-dir", "/s", "--login-socket", "/run/m/login.sock"});
+  EXPECT_EQ(no_tcp.exit_code, 64);
+  EXPECT_NE(no_tcp.text.find("--listen HOST:PORT"), std::string::npos) << no_tcp.text;
+}
+
 TEST(Config, ValuesAreUnderstood) {
   const CommandLine line =
       parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen", "unix:/x",

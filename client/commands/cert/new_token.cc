@@ -1,4 +1,4 @@
-#include "client/commands/cert/join_token.h"
+#include "client/commands/cert/new_token.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ void print_token(const Context& context, const v1::Token& token, const std::stri
     fmt::print("{}", render::field_line(context.out, name, value));
   };
   line("token", render::printable(token.id()));
-  line("for", render::printable(token.nodes()));
+  line("for", render::printable(token.user().empty() ? token.nodes() : "user " + token.user()));
   line("uses", fmt::format("{}", token.uses()));
   line("until", utc_text(to_wall(token.ends_at())));
   line("file", file);
@@ -35,8 +35,8 @@ void print_token(const Context& context, const v1::Token& token, const std::stri
 
 }  // namespace
 
-Result<int> make_join_token(const Context& context, const v1::CreateTokenRequest& request,
-                            const std::string& file) {
+Result<int> make_token(const Context& context, const v1::CreateTokenRequest& request,
+                       const std::string& file) {
   if (!file.empty()) {
     if (auto creatable = pki::check_creatable(file, "the token"); !creatable)
       return fail(std::move(creatable.error()));
@@ -53,17 +53,21 @@ Result<int> make_join_token(const Context& context, const v1::CreateTokenRequest
               .in(fmt::format("token '{0}' was made and is lost (`muster token revoke {0}`)",
                               answer->token().id())));
     print_token(context, answer->token(), file);
-    note(
-        fmt::format("it holds a secret: carry '{}' over SSH, keep its mode 0600, and remove it "
-                    "when the nodes have joined",
-                    file));
+    note(request.user().empty()
+             ? fmt::format("it holds a secret: carry '{}' over SSH, keep its mode 0600, and remove "
+                           "it when the nodes have joined",
+                           file)
+             : fmt::format("it holds a secret: carry '{}' over SSH to its user alone, for 'muster "
+                           "login --token-file', and remove it after that",
+                           file));
     return kOk;
   }
   fmt::print("{}\n", render::printable(answer->text()));
   if (render::is_terminal(1))
     note(fmt::format(
-        "whoever sees this line can join the cluster until {}; -o FILE writes it into a file of "
+        "whoever sees this line can {} until {}; -o FILE writes it into a file of "
         "mode 0600 instead, and `muster token revoke {}` ends it",
+        request.user().empty() ? "join the cluster" : "log in as this user",
         utc_text(to_wall(answer->token().ends_at())), render::printable(answer->token().id())));
   return kOk;
 }
