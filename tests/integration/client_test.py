@@ -281,6 +281,8 @@ class Verbs(unittest.TestCase):
             "token create",
             "token ls",
             "token revoke",
+            "login",
+            "logout",
             "node replace",
             "local",
             "local up",
