@@ -167,7 +167,7 @@ Result<core::CreateToken> CertificateService::create(const rpc::Caller& caller,
                 .uses = request.uses(),
                 .ends_at = now + to_duration(request.lifetime()),
                 .may_replace = request.may_replace(),
-                .actor = caller.is_owner ? std::string(kOwner) : pki::text_of(*caller.identity),
+                .actor = caller.is_owner ? std::string(kOwner) : caller.identity->name,
                 .user = request.user()}};
 }
 

@@ -23,7 +23,7 @@ struct Subject {
 
 // The `actor` of these events is who asked: "owner" is the user who runs the controller, "token ID"
 // and "node 'NAME'" are who showed the token or the registered key, "uid N" is whom the kernel
-// named at the enrolment socket, and "user 'NAME'" is an admin over TCP.
+// named at the enrolment socket, and any other text is the name of an admin over TCP.
 struct TokenCreated {
   std::string token;  // its id
   std::string secret_sha256;

@@ -134,7 +134,7 @@ TEST_F(LoginsTest, AdminsMakePersonalTokensAndNoOthers) {
   access_.replace({.users = {{"ada", UserRole::Admin}, {"olga", UserRole::Operator}}});
   const auto ada = tcp(pki::Role::User, "ada"), olga = tcp(pki::Role::User, "olga");
   ASSERT_TRUE(create(ada, request_for("ann", "")).ok());
-  EXPECT_EQ(made_.token().actor(), "user 'ada'");
+  EXPECT_EQ(made_.token().actor(), "ada");
   const grpc::Status joins = create(ada, request_for("", "n1"));
   EXPECT_THAT(joins.error_message(), HasSubstr("only the user who runs the controller may"));
   EXPECT_FALSE(create(ada, request_for("ann", "n1")).ok());

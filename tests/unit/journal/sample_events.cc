@@ -275,7 +275,7 @@ std::vector<core::Event> one_of_every_kind() {
                          .nodes = {},
                          .uses = 1,
                          .ends_at = when,
-                         .actor = "user 'olga'",
+                         .actor = "olga",
                          .user = "ann"},
       core::TokenRevoked{.token = "1f2e3d4c5b", .actor = "owner"},
       core::CertificateIssued{.serial = "0a1b",
