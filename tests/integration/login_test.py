@@ -20,7 +20,7 @@ import unittest
 
 from cluster import BIN, DEADLINE, Cluster
 from cluster.command import Done
-from join_test import HOUR_MS, Relay
+from join_test import HOUR_MS, REFUSED, Relay
 
 OVERFLOW_UID = 65534  # the kernel's name for everybody of other user namespaces; nobody logs in by it
 
@@ -242,7 +242,7 @@ class Tokens(Logins):
         self.assertIn("is for nodes that join", self.with_token("ann", forged, code=11).err)
         forged = self.cluster.write("forged", self.text(personal).replace("login", "join", 1), 0o600)  # fmt: skip
         code, logged = self.agent("n0", forged)
-        self.assertEqual(code, 70, logged)
+        self.assertEqual(code, REFUSED, logged)
         self.assertIn("is a personal one", logged)
         self.with_token("ann", personal)
 
