@@ -62,6 +62,10 @@ struct AgentOptions {
   std::function<Result<rpc::Endpoint>()> endpoint;  // thread-safe
   // called on the loop when the controller can never accept this agent
   std::function<void(const Error&)> on_permanent;
+  // The CAs that the controller names; on the loop. Empty: nobody is interested.
+  std::function<void(v1::Authorities)> on_authorities = {};
+  // A try to connect brought no answer; on the loop. Empty: nobody is interested.
+  std::function<void()> on_unreached = {};
   const Clock* clock = &system_clock();
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/core/clock_skew.h"
+#include "agent/link/own_credentials.h"
 #include "agent/link/sendable.h"
 #include "agent/loop.h"
 #include "agent/probe/host_check.h"
@@ -46,6 +47,8 @@ void Agent::start_link() {
                                BootTime sent) { return on_welcome(welcome, sent); },
           .on_orders = [this](v1::Orders orders) { on_orders(std::move(orders)); },
           .on_files_wanted = [this](v1::FilesWanted wanted) { files_->send(std::move(wanted)); },
+          .on_authorities = options_.on_authorities,
+          .on_unreached = options_.on_unreached,
           .on_fact_ack = [this](const v1::FactAck& ack) { on_fact_ack(ack); },
           .on_heartbeat_ack = [this](const v1::HeartbeatAck& ack) { on_heartbeat_ack(ack); },
           .on_down = [this] { on_down(); },
@@ -271,7 +274,7 @@ void Agent::probe_disk() {
                                                   .cgroup_trouble = options_.cgroup_trouble}] {
         v1::HostReading host = probe::check_host(check);
         if (const auto found = endpoint(); found && found->credentials)
-          *host.mutable_certificate_ends() = to_proto(found->credentials->not_after);
+          report_credentials(*found->credentials, host);
         loop_.post("probed the disk", [this, error = write_error(layout), host = std::move(host)] {
           loop_.assert_on();
           disk_probe_.ended();

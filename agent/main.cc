@@ -183,17 +183,23 @@ Result<int> run(const agent::CommandLine& line) {
   options.on_permanent = [&](const Error&) { end(70); };
   async::Signals signals(loop, {SIGTERM, SIGINT}, [&](int) { end(0); });
   const std::filesystem::path pending_key = state->layout().enrol_key();
-  agent::Agent agent(loop, std::move(*state), std::move(options));
   std::optional<agent::Renewal> renewal;
+  if (!line.enrol.empty() || (!line.credentials.empty() && !rpc::is_unix(controller)))
+    renewal.emplace(agent::RenewalOptions{.enrol = line.enrol,
+                                          .credentials = line.credentials,
+                                          .pending_key = pending_key,
+                                          .node = line.name.str(),
+                                          .seed = std::random_device{}()},
+                    system_clock());
+  options.on_authorities = [&renewal](v1::Authorities authorities) {
+    if (renewal) renewal->trust(authorities.ca(), authorities.signing());
+  };
+  options.on_unreached = [&renewal] {
+    if (renewal) renewal->unreached();
+  };
+  agent::Agent agent(loop, std::move(*state), std::move(options));
   Result<int> result = 0;
   if (auto started = agent.start(); started) {
-    if (!line.enrol.empty())
-      renewal.emplace(agent::RenewalOptions{.enrol = line.enrol,
-                                            .credentials = line.credentials,
-                                            .pending_key = pending_key,
-                                            .node = line.name.str(),
-                                            .seed = std::random_device{}()},
-                      system_clock());
     result = ended.get_future().get();
     log::info(*result == 0
                   ? "leaving on a signal; workers and ranks stay, the next start adopts them"
@@ -201,9 +207,9 @@ Result<int> run(const agent::CommandLine& line) {
   } else {
     result = fail(std::move(started).error());
   }
-  renewal.reset();
   agent.stop();
   loop.stop();
+  renewal.reset();
   return result;
 }
 

@@ -16,16 +16,19 @@
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
 #include "common/log/log.h"
-#include "common/pki/authority_dir.h"
+#include "common/pki/authority_files.h"
 #include "common/pki/host_config.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/endpoint_file.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/tls_port.h"
 #include "controller/access/access.h"
+#include "controller/access/authorities.h"
 #include "controller/access/refusals.h"
 #include "controller/access/revocations.h"
 #include "controller/access_setup.h"
+#include "controller/api/authority_changes.h"
+#include "controller/api/authority_list.h"
 #include "controller/api/certificate_service.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
@@ -78,22 +81,54 @@ void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& err
   });
 }
 
+constexpr std::string_view kPkiDir = "pki";  // in the state directory
+
+Result<AuthoritiesNow> open_authorities(const Config& config, const Shell::Started& started,
+                                        const core::Ledger& ledger, const Clock& clock) {
+  const WallTime now = clock.now().wall;
+  auto set = pki::settle_authorities(config.state_dir / kPkiDir, started.cluster.str(),
+                                     plan_of(ledger.access.authorities), now);
+  if (!set) return fail(std::move(set.error()));
+  return authorities_now(std::move(*set), now);
+}
+
+// Somebody has put another CA into the place of the one that signed.
+void record_replaced(Shell& shell, const Authorities& authorities, const std::string& known,
+                     const Clock& clock) {
+  if (!authorities || known.empty()) return;
+  const std::string digest = authorities->certificate().digest();
+  if (digest == known) return;
+  log::warn("the CA is another one; certificates of the one before count no more",
+            {{"signing", digest}, {"before", known}});
+  (void)shell.submit(core::ChangeAuthority{.step = core::AuthorityStep::Signs,
+                                           .sha256 = digest,
+                                           .signing = digest,
+                                           .actor = "owner"},
+                     clock.now(), [](const Outcome&, const View&) {});
+}
+
 // Without a port over TCP nothing needs the CA, and the controller starts without one. Its own
 // certificate is made anew at each start, and lives as long as the CA: who can read the one's key
-// can read the other's.
-Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
-    const Config& config, const Result<pki::Authority>& authority, const Clock& clock,
-    const Access& access, Refusals& refusals, const Revocations& revocations) {
+// can read the other's. Null: there is no such port.
+Result<std::shared_ptr<rpc::LiveTls>> tcp_tls(const Config& config,
+                                              const Authorities& authorities) {
+  const auto now = authorities.now();
   if (std::ranges::all_of(config.listen, rpc::is_unix)) {
-    if (!authority)
-      log::warn("no certificates can be issued", {{"why", authority.error().message}});
-    return std::shared_ptr<grpc::ServerCredentials>();
+    if (now == nullptr)
+      log::warn("no certificates can be issued", {{"why", authorities.why().message}});
+    return std::shared_ptr<rpc::LiveTls>();
   }
-  if (!authority) return fail(Error(authority.error()));
-  auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
-  if (!own) return fail(std::move(own.error()));
+  if (now == nullptr) return fail(Error(authorities.why()));
+  return std::make_shared<rpc::LiveTls>(now->own.front());
+}
+
+std::shared_ptr<grpc::ServerCredentials> tcp_credentials(const std::shared_ptr<rpc::LiveTls>& tls,
+                                                         const Clock& clock, const Access& access,
+                                                         Refusals& refusals,
+                                                         const Revocations& revocations) {
+  if (tls == nullptr) return nullptr;
   return rpc::tls_credentials(
-      *own, clock,
+      tls, clock,
       {.may_call = [&access](const pki::Identity& caller,
                              std::string_view method) { return access.may_call(caller, method); },
        .not_revoked =
@@ -105,22 +140,24 @@ Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
 
 // Null without --enrol.
 Result<std::unique_ptr<EnrolPort>> start_enrol_port(const Config& config,
-                                                    const Result<pki::Authority>& authority,
+                                                    const Authorities& authorities,
                                                     Enrolments& enrolments, const Clock& clock) {
   if (config.enrol.empty()) return std::unique_ptr<EnrolPort>();
-  if (!authority) return fail(Error(authority.error()));
-  auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
-  if (!own) return fail(std::move(own.error()));
-  return EnrolPort::start(config.enrol, *own,
-                          {.join =
-                               [&enrolments](JoinAsk ask, Enrolments::Done done) {
-                                 enrolments.join(std::move(ask), std::move(done));
-                               },
-                           .renew =
-                               [&enrolments](RenewAsk ask, Enrolments::Done done) {
-                                 enrolments.renew(std::move(ask), std::move(done));
-                               }},
-                          clock);
+  const auto now = authorities.now();
+  if (now == nullptr) return fail(Error(authorities.why()));
+  auto port = EnrolPort::start(config.enrol, now->own.front(),
+                               {.join =
+                                    [&enrolments](JoinAsk ask, Enrolments::Done done) {
+                                      enrolments.join(std::move(ask), std::move(done));
+                                    },
+                                .renew =
+                                    [&enrolments](RenewAsk ask, Enrolments::Done done) {
+                                      enrolments.renew(std::move(ask), std::move(done));
+                                    }},
+                               clock);
+  if (!port) return port;
+  if (auto all = (*port)->replace(now->own); !all) return fail(std::move(all.error()));
+  return port;
 }
 
 Result<void> write_endpoint(const Config& config, const Server& server, const EnrolPort* enrol,
@@ -235,13 +272,12 @@ int run(const Config& config) {
     log::error("a job is unreadable and is being stopped, the others go on",
                {{"job", job.str()}, {"why", why}});
 
-  const auto authority =
-      pki::open_authority(config.state_dir / "pki", started->cluster.str(), clock.now().wall);
   Refusals refusals(clock);
   Revocations revocations;
   shell.strand().assert_idle();
+  Authorities authorities(open_authorities(config, *started, shell.started_ledger(), clock));
   revocations.publish(core::Revoked(shell.started_ledger().access));
-  auto tcp = tcp_credentials(config, authority, clock, access, refusals, revocations);
+  const auto tcp = tcp_tls(config, authorities);
   if (!tcp) {
     stop_loops();
     return give_up(tcp.error());
@@ -280,17 +316,20 @@ int run(const Config& config) {
                         .state_dir = config.state_dir,
                         .endpoint_file = config.endpoint_file},
             .revocations = &revocations};
-  // Its own certificate lives as long as the CA.
-  if (*tcp) edge.process.certificate_ends = authority->certificate().not_after();
+  if (*tcp)
+    edge.process.certificate_ends = [&authorities] {
+      return authorities.now()->own.front().not_after;
+    };
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
-  CertificateService certificates(shell, authority, clock);
-  Enrolments enrolments(shell, authority, clock);
+  Enrolments enrolments(shell, authorities, clock);
   hub.set_start(*started);
   shell.set_listener(&hub);
   shell.strand().assert_idle();
+  const std::string known_signing = shell.started_ledger().access.authorities.signing;
   collected.start(shell.started_ledger());  // from here on the strand has work
   shell.open();
+  record_replaced(shell, authorities, known_signing, clock);
   RoomWatch room(work, {.shortage = edge.shortage,
                         .give_room =
                             [&] {
@@ -301,8 +340,21 @@ int run(const Config& config) {
                             },
                         .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
-  auto server = Server::start(config.listen, {&hub, &jobs, &nodes, &certificates}, *tcp);
-  auto enrol_port = start_enrol_port(config, authority, enrolments, clock);
+  auto enrol_port = start_enrol_port(config, authorities, enrolments, clock);
+  AuthorityChanges changes(shell, authorities, work, clock, config.state_dir / kPkiDir,
+                           [&](const AuthoritiesNow& now) {
+                             if (*tcp) (*tcp)->replace(now.own.front());
+                             if (enrol_port && *enrol_port) {
+                               if (auto shown = (*enrol_port)->replace(now.own); !shown)
+                                 log::error(shown.error().message);
+                             }
+                             revocations.trust(now.trusted);
+                             hub.set_authorities(trusted_by_agents(now));
+                           });
+  if (authorities) hub.set_authorities(trusted_by_agents(*authorities.now()));
+  CertificateService certificates(shell, authorities, clock, changes);
+  auto server = Server::start(config.listen, {&hub, &jobs, &nodes, &certificates},
+                              tcp_credentials(*tcp, clock, access, refusals, revocations));
   Result<void> announced =
       !server       ? Result<void>(std::unexpected(server.error()))
       : !enrol_port ? Result<void>(std::unexpected(enrol_port.error()))

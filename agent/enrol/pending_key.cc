@@ -46,10 +46,8 @@ Result<Received> received(const enrol::Issued& issued, const pki::Key& key, cons
     return fail(ErrorCode::InvalidArgument, doing + ": it is of " + pki::text_of(made->identity));
   const auto digests = made->ca_digests();
   if (!digests) return fail(Error(digests.error()).in(doing));
-  for (const std::string& digest : *digests) {
-    if (std::ranges::find(ca_digests, digest) == ca_digests.end())
-      return fail(ErrorCode::InvalidArgument, doing + ": a CA that came with it is another one");
-  }
+  if (std::ranges::find_first_of(*digests, ca_digests) == digests->end())
+    return fail(ErrorCode::InvalidArgument, doing + ": a CA that came with it is another one");
   return Received{.credentials = std::move(*made), .controller = issued.time};
 }
 

@@ -30,7 +30,8 @@ struct Received {
 };
 
 // The credentials of an answer. InvalidArgument unless the certificate is for `key` and for this
-// node, and each CA in it has one of these digests.
+// node, and one CA in it has one of these digests. The others are those to which the controller, or
+// whoever it was before, changes: it has proven to be of a CA that counts.
 Result<Received> received(const enrol::Issued& issued, const pki::Key& key, const std::string& node,
                           const std::vector<std::string>& ca_digests);
 

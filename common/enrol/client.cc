@@ -75,6 +75,11 @@ Result<Issued> renew(const Ask& ask, const pki::Credentials& own, const pki::Key
   if (!registered) return fail(Error(registered.error()).in(doing));
   auto digests = own.ca_digests();
   if (!digests) return fail(std::move(digests.error()).in(doing));
+  // The one that the controller knows this node by comes first.
+  if (const auto signer = own.signer()) {
+    if (const auto found = std::ranges::find(*digests, *signer); found != digests->end())
+      std::iter_swap(digests->begin(), found);
+  }
   return asked(ask, std::move(*digests), doing, [&](std::string_view binding) {
     return renew_request(own.identity.name, *registered, key, binding);
   });

@@ -26,6 +26,8 @@ constexpr std::array kRules = {
     CallRule{"/muster.v1.CertificateService/CreateToken", kSocket},
     CallRule{"/muster.v1.CertificateService/ListTokens", kSocket},
     CallRule{"/muster.v1.CertificateService/RevokeToken", kSocket},
+    CallRule{"/muster.v1.CertificateService/ListAuthorities", kSocket},
+    CallRule{"/muster.v1.CertificateService/ChangeAuthority", kSocket},
     CallRule{"/muster.v1.JobService/SubmitJob", kUser, kSubmitter, kEnv, kRefused},
     CallRule{"/muster.v1.JobService/FindStages", kUser, kSubmitter, kEnv, kLess},
     CallRule{"/muster.v1.JobService/PlanJob", kUser, kSubmitter, kEnv, kRefused},

@@ -17,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/mutex.h"
@@ -35,6 +36,10 @@ class Revocations {
   // lock that a stream's callbacks take.
   void publish(core::Revoked revoked);
 
+  // From now on only certificates of these CAs count (PEM, one after the other). Streams of others
+  // end, as in publish(). Until the first call it is enough that the handshake was sound.
+  void trust(const std::string& ca_pem);
+
   // NotAllowed, with a sentence. For the check of a call (rpc::CallChecks).
   [[nodiscard]] Result<void> check(const pki::Identity& identity,
                                    const pki::Certificate& certificate) const;
@@ -49,12 +54,15 @@ class Revocations {
     core::Subject subject;
     std::string key;
     WallTime issued{};
+    std::string certificate;  // PEM
     End end;
   };
+  using Cas = std::vector<pki::Certificate>;
   struct Book {
     Mutex mutex;
     std::shared_ptr<const core::Revoked> revoked MUSTER_GUARDED_BY(mutex) =
         std::make_shared<core::Revoked>();
+    std::shared_ptr<const Cas> trusted MUSTER_GUARDED_BY(mutex);  // null: every one
     std::map<std::uint64_t, Open> open MUSTER_GUARDED_BY(mutex);
     std::uint64_t last MUSTER_GUARDED_BY(mutex) = 0;
   };

@@ -80,7 +80,7 @@ Result<core::IssueCertificate> CertificateService::issue(const v1::IssueCertific
   const auto issued = authority_->issue(*key, subject, now, lifetime);
   if (!issued) return fail(Error(issued.error()).in(doing));
   response.set_certificate(issued->pem());
-  response.set_ca(authority_->certificate().pem());
+  response.set_ca(authority_.trusted());
   return core::IssueCertificate{.subject = *subject_of(subject),
                                 .certificate = record_of(*issued),
                                 .actor = std::string(kOwner)};
@@ -180,6 +180,23 @@ grpc::ServerUnaryReactor* CertificateService::RevokeToken(grpc::CallbackServerCo
     decide(std::move(input), clock_.now(), reactor, [response, id](const View& view) {
       show_token(view.ledger.access, id, *response->mutable_token());
     });
+  });
+}
+
+// --- the CA --------------------------------------------------------------------------------------
+
+grpc::ServerUnaryReactor* CertificateService::ListAuthorities(
+    grpc::CallbackServerContext* context, const v1::ListAuthoritiesRequest*,
+    v1::ListAuthoritiesResponse* response) {
+  return serve(context,
+               [&](grpc::ServerUnaryReactor* reactor) { changes_.list(reactor, *response); });
+}
+
+grpc::ServerUnaryReactor* CertificateService::ChangeAuthority(
+    grpc::CallbackServerContext* context, const v1::ChangeAuthorityRequest* request,
+    v1::ChangeAuthorityResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    changes_.change(reactor, *request, *response);
   });
 }
 

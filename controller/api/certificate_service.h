@@ -1,5 +1,6 @@
 // CertificateService issues certificates for nodes and users, and makes the tokens by which nodes
-// join; it lists both, and revokes them. run() in main.cc owns it. gRPC's threads call it; a
+// join; it lists both, and revokes them. Calls about the CA itself go to AuthorityChanges. run() in
+// main.cc owns it. gRPC's threads call it; a
 // signature takes a fraction of a millisecond, and is made there. The answers come from the shell's
 // strand.
 //
@@ -11,7 +12,8 @@
 #pragma once
 
 #include "common/base/time.h"
-#include "common/pki/authority.h"
+#include "controller/access/authorities.h"
+#include "controller/api/authority_changes.h"
 #include "controller/shell/shell.h"
 #include "muster/v1/certificate_service.grpc.pb.h"
 
@@ -22,8 +24,9 @@ class CertificateService final : public v1::CertificateService::CallbackService 
   static constexpr std::size_t kPageBytes = 3 << 20;
 
   // All must outlive the service. Without an authority its error is the answer.
-  CertificateService(Shell& shell, const Result<pki::Authority>& authority, const Clock& clock)
-      : shell_(shell), authority_(authority), clock_(clock) {}
+  CertificateService(Shell& shell, const Authorities& authority, const Clock& clock,
+                     AuthorityChanges& changes)
+      : shell_(shell), authority_(authority), clock_(clock), changes_(changes) {}
 
   grpc::ServerUnaryReactor* IssueCertificate(grpc::CallbackServerContext*,
                                              const v1::IssueCertificateRequest*,
@@ -40,6 +43,12 @@ class CertificateService final : public v1::CertificateService::CallbackService 
                                        v1::ListTokensResponse*) override;
   grpc::ServerUnaryReactor* RevokeToken(grpc::CallbackServerContext*, const v1::RevokeTokenRequest*,
                                         v1::RevokeTokenResponse*) override;
+  grpc::ServerUnaryReactor* ListAuthorities(grpc::CallbackServerContext*,
+                                            const v1::ListAuthoritiesRequest*,
+                                            v1::ListAuthoritiesResponse*) override;
+  grpc::ServerUnaryReactor* ChangeAuthority(grpc::CallbackServerContext*,
+                                            const v1::ChangeAuthorityRequest*,
+                                            v1::ChangeAuthorityResponse*) override;
 
  private:
   // Signs it, and fills the answer, which may leave when the fact is durable.
@@ -53,8 +62,9 @@ class CertificateService final : public v1::CertificateService::CallbackService 
   void decide(core::Input input, Now now, grpc::ServerUnaryReactor* reactor, Fill fill);
 
   Shell& shell_;
-  const Result<pki::Authority>& authority_;
+  const Authorities& authority_;
   const Clock& clock_;
+  AuthorityChanges& changes_;
 };
 
 }  // namespace muster::controller

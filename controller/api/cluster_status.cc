@@ -58,7 +58,7 @@ void NodeService::add_process(v1::GetClusterStatusResponse& response) const {
   *response.mutable_uptime() = to_proto(now.boot - edge_.process.started_at);
   response.set_state_dir(edge_.process.state_dir.string());
   if (edge_.process.certificate_ends)
-    *response.mutable_certificate_ends() = to_proto(*edge_.process.certificate_ends);
+    *response.mutable_certificate_ends() = to_proto(edge_.process.certificate_ends());
 }
 
 grpc::ServerUnaryReactor* NodeService::GetClusterStatus(grpc::CallbackServerContext* context,

@@ -36,8 +36,9 @@ struct Edge {
   struct Process {
     BootTime started_at{};
     std::filesystem::path state_dir;
-    std::filesystem::path endpoint_file = {};       // has the addresses, once it listens
-    std::optional<WallTime> certificate_ends = {};  // not set: it has none
+    std::filesystem::path endpoint_file = {};  // has the addresses, once it listens
+    // Of its own certificate; it may be another one later. Empty: it has none.
+    std::function<WallTime()> certificate_ends = {};
   } process = {};
   // Ends the streams of callers whose certificate is revoked. Null: no certificates are checked.
   Revocations* revocations = nullptr;

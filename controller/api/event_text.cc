@@ -232,6 +232,20 @@ struct Sayer {
                                     core::text_of(e.subject), e.actor),
                         e.why)};
   }
+  EventText operator()(const core::AuthorityChanged& e) const {
+    const std::string ca = fmt::format("{}CA {}", e.imported ? "imported " : "", e.sha256);
+    switch (e.step) {
+      case core::AuthorityStep::Published:
+        return {"ca-published",
+                fmt::format("{} was published: nodes learn to trust it (by {})", ca, e.actor)};
+      case core::AuthorityStep::Signs:
+        return {"ca-signs", fmt::format("{} signs all certificates (by {})", ca, e.actor)};
+      case core::AuthorityStep::Dropped:
+        return {"ca-dropped", fmt::format("{} is trusted no more, nor are its certificates (by {})",
+                                          ca, e.actor)};
+    }
+    return {};
+  }
 };
 
 // The text of a first step, or of the best step reached again, if the attempt was given a

@@ -47,6 +47,7 @@ Decision decide_one(const Deciding& in, const JoinNode& input);
 Decision decide_one(const Deciding& in, const RenewNode& input);
 Decision decide_one(const Deciding& in, const IssueCertificate& input);
 Decision decide_one(const Deciding& in, const RevokeCertificate& input);
+Decision decide_one(const Deciding& in, const ChangeAuthority& input);
 
 // What every proposal needs: the job and its current attempt, if that has the given number. Empty
 // otherwise.

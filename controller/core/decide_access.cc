@@ -1,3 +1,4 @@
+#include "controller/core/access/authorities.h"
 #include "controller/core/access/certificates.h"
 #include "controller/core/access/join.h"
 #include "controller/core/access/tokens.h"
@@ -22,6 +23,10 @@ Decision decide_one(const Deciding& in, const IssueCertificate& input) {
 }
 Decision decide_one(const Deciding& in, const RevokeCertificate& input) {
   return decide_revoke(in.ledger, input, in.now.wall);
+}
+
+Decision decide_one(const Deciding& in, const ChangeAuthority& input) {
+  return decide_change(in.ledger, input);
 }
 
 }  // namespace muster::core

@@ -150,6 +150,12 @@ void dump_access(std::string& out, const AccessRecords& access) {
   for (const auto& [subject, all] : access.revoked)
     out += fmt::format("revoked {} before={} '{}'\n", text_of(subject), time_text(all.before),
                        all.why);
+  const AuthorityRecords& cas = access.authorities;
+  if (!cas.signing.empty())
+    out += fmt::format("ca signing={} since={} next={} old={}\n", cas.signing,
+                       time_text(cas.signs_since), cas.next, cas.old);
+  for (const std::string& sha256 : cas.imported) out += fmt::format("ca imported {}\n", sha256);
+  for (const std::string& sha256 : cas.dropped) out += fmt::format("ca dropped {}\n", sha256);
   if (access.cleared_at != WallTime())
     out += fmt::format("access certificates={} cleared={}\n", access.certificate_count,
                        time_text(access.cleared_at));

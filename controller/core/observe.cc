@@ -90,7 +90,7 @@ v1::DeviceReading bounded(v1::DeviceReading reading) {
 
 v1::HostReading bounded(v1::HostReading reading) {
   constexpr std::size_t kTextBytes = 512, kWordBytes = 128;
-  constexpr int kTools = 16;
+  constexpr int kTools = 16, kAuthorities = 8;
   reading.DiscardUnknownFields();
   for (std::string* text : {reading.mutable_state_dir(), reading.mutable_disk_error(),
                             reading.mutable_cgroup_trouble()})
@@ -98,6 +98,11 @@ v1::HostReading bounded(v1::HostReading reading) {
   auto& tools = *reading.mutable_missing_tools();
   if (tools.size() > kTools) tools.DeleteSubrange(kTools, tools.size() - kTools);
   for (std::string& one : tools) one = without_controls(shortened(std::move(one), kWordBytes));
+  auto& cas = *reading.mutable_trusted_authorities();
+  if (cas.size() > kAuthorities) cas.DeleteSubrange(kAuthorities, cas.size() - kAuthorities);
+  for (std::string& one : cas) one = without_controls(shortened(std::move(one), kWordBytes));
+  std::string& signer = *reading.mutable_certificate_authority();
+  signer = without_controls(shortened(std::move(signer), kWordBytes));
   return reading;
 }
 

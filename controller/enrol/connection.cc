@@ -42,11 +42,15 @@ std::string sentence_of(const Error& error) {
 
 }  // namespace
 
+EnrolTls::EnrolTls(std::unique_ptr<enrol::ServerTls> made)
+    : server(std::move(made)), context((::SSL_CTX_up_ref(server->get()), server->get())) {}
+
 EnrolConnection::EnrolConnection(Shared& shared, asio::ip::tcp::socket socket,
                                  const asio::ip::address& from)
     : shared_(shared),
       from_(from),
-      stream_(std::move(socket), shared.tls),
+      tls_(shared.tls),
+      stream_(std::move(socket), tls_->context),
       timer_(stream_.get_executor()) {}
 
 void EnrolConnection::start() {

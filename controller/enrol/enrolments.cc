@@ -33,7 +33,7 @@ void Enrolments::ask(const std::string& node, const std::string& public_key, Don
       kNodeLifetime);
   if (!certificate) return done(fail(Error(certificate.error()).in(doing)));
   auto answer = std::make_unique<EnrolmentAnswer>(
-      EnrolmentAnswer{.certificate = certificate->pem(), .ca = authority_->certificate().pem()});
+      EnrolmentAnswer{.certificate = certificate->pem(), .ca = authority_.trusted()});
   auto shared_done = std::make_shared<Done>(std::move(done));
   const bool taken =
       shell_.submit(input_of(record_of(*certificate)), now,

@@ -17,7 +17,7 @@
 
 #include "common/base/error.h"
 #include "common/base/time.h"
-#include "common/pki/authority.h"
+#include "controller/access/authorities.h"
 #include "controller/shell/shell.h"
 
 namespace muster::controller {
@@ -37,7 +37,7 @@ struct RenewAsk {
 };
 struct EnrolmentAnswer {
   std::string certificate;  // PEM; of the node, for 30 days
-  std::string ca;           // PEM
+  std::string ca;           // PEM; of each CA that counts
 };
 
 class Enrolments {
@@ -45,7 +45,7 @@ class Enrolments {
   using Done = std::move_only_function<void(Result<EnrolmentAnswer>)>;
 
   // All must outlive it. Without an authority its error is the answer.
-  Enrolments(Shell& shell, const Result<pki::Authority>& authority, const Clock& clock)
+  Enrolments(Shell& shell, const Authorities& authority, const Clock& clock)
       : shell_(shell), authority_(authority), clock_(clock) {}
 
   // The same token, key and node again: allowed, and no further use of the token is counted.
@@ -57,7 +57,7 @@ class Enrolments {
   void ask(const std::string& node, const std::string& public_key, Done done, InputOf input_of);
 
   Shell& shell_;
-  const Result<pki::Authority>& authority_;
+  const Authorities& authority_;
   const Clock& clock_;
 };
 

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/time.h"
@@ -42,6 +43,10 @@ class EnrolPort {
   ~EnrolPort();
   EnrolPort(const EnrolPort&) = delete;
   EnrolPort& operator=(const EnrolPort&) = delete;
+
+  // What later connections are shown: for each CA that counts the controller's certificate. The
+  // first is for clients that do not say which. Any thread. Errors as of start().
+  Result<void> replace(const std::vector<pki::Credentials>& own);
 
   [[nodiscard]] const std::string& bound() const { return bound_; }  // HOST:PORT
   // Closes every connection and ends the thread. Idempotent.

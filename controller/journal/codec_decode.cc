@@ -64,6 +64,18 @@ core::Note from_record(pb::Note note, Trouble& trouble) {
   trouble.unknown = fmt::format("note {}", static_cast<int>(note));
   return {};
 }
+core::AuthorityStep from_record(pb::AuthorityStep step, Trouble& trouble) {
+  switch (step) {
+    case pb::AUTHORITY_STEP_PUBLISHED: return core::AuthorityStep::Published;
+    case pb::AUTHORITY_STEP_SIGNS: return core::AuthorityStep::Signs;
+    case pb::AUTHORITY_STEP_DROPPED: return core::AuthorityStep::Dropped;
+    case pb::AUTHORITY_STEP_UNSPECIFIED:
+    case pb::AuthorityStep_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case pb::AuthorityStep_INT_MAX_SENTINEL_DO_NOT_USE_: break;
+  }
+  trouble.unknown = fmt::format("authority step {}", static_cast<int>(step));
+  return {};
+}
 std::uint16_t port_from(std::uint32_t port, Trouble& trouble) {
   if (port > 65'535) trouble.damaged = fmt::format("port {}", port);
   return static_cast<std::uint16_t>(port);
@@ -359,7 +371,13 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                       .why = from.why(),
                                       .actor = from.actor()};
     }
-    case pb::Record::kAuthorityChanged:
+    case pb::Record::kAuthorityChanged: {
+      const auto& from = record.authority_changed();
+      return core::AuthorityChanged{.step = from_record(from.step(), trouble),
+                                    .sha256 = from.sha256(),
+                                    .imported = from.imported(),
+                                    .actor = from.actor()};
+    }
     case pb::Record::kNodeRenamed:
     case pb::Record::WHAT_NOT_SET: break;
   }

@@ -64,6 +64,9 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
 
   void set_start(const Shell::Started& started);  // call this before the shell has work
 
+  // What agents that call over TCP trust from now on. Any thread; an empty one is sent to nobody.
+  void set_authorities(v1::Authorities authorities);
+
   // AgentService
   grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
       grpc::CallbackServerContext* context) override;
@@ -98,6 +101,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
                   const View& view);
   void end_stream(const core::Peers::Ending& ending, Now at) MUSTER_REQUIRES(shell_.strand());
   void tell(const NodeName& node, const View& view, bool always);
+  void send_authorities(Session& session);
   void find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                   const View& view);
   [[nodiscard]] core::Peers::View durable(const View& view) const;
@@ -119,6 +123,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   OrderBook book_ MUSTER_GUARDED_BY(shell_.strand());
   // Of live attempts. Each is logged once.
   std::set<core::AttemptKey> unlaunchable_ MUSTER_GUARDED_BY(shell_.strand());
+  v1::Authorities authorities_ MUSTER_GUARDED_BY(shell_.strand());
   std::uint64_t connections_ MUSTER_GUARDED_BY(shell_.strand()) = 0;
 
   struct Asking {

@@ -164,6 +164,9 @@ class Describer {
     return fmt::format("certificates of {} revoked{}", core::text_of(event.subject),
                        event.key.empty() ? "" : ": one key");
   }
+  std::string operator()(const core::AuthorityChanged& event) const {
+    return fmt::format("CA {}: step {}", event.sha256, static_cast<int>(event.step));
+  }
 
  private:
   template <class Event>

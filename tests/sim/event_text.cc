@@ -144,6 +144,9 @@ struct Text {
     return fmt::format("certificates of {} revoked{}", core::text_of(event.subject),
                        event.key.empty() ? "" : ": one key");
   }
+  std::string operator()(const core::AuthorityChanged& event) const {
+    return fmt::format("CA {}: step {}", event.sha256, static_cast<int>(event.step));
+  }
 };
 
 }  // namespace

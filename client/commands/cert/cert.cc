@@ -1,11 +1,12 @@
-// muster cert issue | show | ls | revoke: certificates, by which agents and users call the
-// controller over TCP.
+// muster cert issue | show | ls | revoke | ca | rotate | import: certificates, by which agents and
+// users call the controller over TCP, and the CA that signs them.
 #include <fmt/format.h>
 
 #include <filesystem>
 
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
+#include "client/commands/cert/authority.h"
 #include "client/commands/cert/issued.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
@@ -123,6 +124,7 @@ void add_cert(CLI::App& app, Context& context, int& exit) {
   on_chosen(*showing, context, exit,
             [file](const Context& chosen) { return show_file(chosen, *file); });
   add_issued_verbs(*command, context, exit);
+  add_authority_verbs(*command, context, exit);
 }
 
 }  // namespace muster::client

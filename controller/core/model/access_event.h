@@ -55,9 +55,19 @@ struct CertificateRevoked {
   std::string actor;
 };
 
+// A step of a change of the cluster's CA. `sha256` is of the CA's certificate (DER).
+enum class AuthorityStep : std::uint8_t { Published, Signs, Dropped };
+struct AuthorityChanged {
+  AuthorityStep step{};
+  std::string sha256;
+  bool imported = false;  // it was brought from outside
+  std::string actor;
+};
+
 template <class Event>
 concept AccessKind =
     std::same_as<Event, TokenCreated> || std::same_as<Event, TokenRevoked> ||
-    std::same_as<Event, CertificateIssued> || std::same_as<Event, CertificateRevoked>;
+    std::same_as<Event, CertificateIssued> || std::same_as<Event, CertificateRevoked> ||
+    std::same_as<Event, AuthorityChanged>;
 
 }  // namespace muster::core

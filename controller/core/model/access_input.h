@@ -45,4 +45,13 @@ struct RevokeCertificate {
   std::string actor;
 };
 
+struct ChangeAuthority {
+  AuthorityStep step{};
+  std::string sha256;   // of the CA that is published, signs from now on, or is dropped
+  std::string signing;  // of the one that signs now
+  bool imported = false;
+  bool at_once = false;  // published, and it signs, and the other one is dropped
+  std::string actor;
+};
+
 }  // namespace muster::core

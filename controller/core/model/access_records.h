@@ -51,11 +51,23 @@ struct AllRevoked {
   std::string why;
 };
 
+// The CAs, by the digest of their certificate. Empty: there is none. The CA that was made at the
+// first start is recorded with the first change; before that, all of these are empty.
+struct AuthorityRecords {
+  std::string signing;
+  WallTime signs_since{};  // certificates that were issued before are of `old`
+  std::string next;
+  std::string old;                 // its certificates still count
+  std::set<std::string> imported;  // of these three
+  std::set<std::string> dropped;   // never trusted again
+};
+
 struct AccessRecords {
   std::map<std::string, TokenRecord> tokens;                                 // by id
   std::map<Subject, std::map<std::string, CertificateRecord>> certificates;  // by key
   std::size_t certificate_count = 0;
   std::map<Subject, AllRevoked> revoked;
+  AuthorityRecords authorities;
   WallTime cleared_at{};  // when records that ended long ago were removed the last time
 };
 

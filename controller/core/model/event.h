@@ -393,7 +393,8 @@ using EventBody =
                  AttemptEnded, CaughtUp, AttemptCompleted, JobEnded, LogsCollected, JobArchived,
                  TombstoneDropped, AuxiliaryExited, PredecessorSucceeded, AttemptNoted,
                  ScriptLaunched, NodeClockSkewed, NodeDrained, NodeUndrained, NodeLabelled,
-                 NodeRemoved, TokenCreated, TokenRevoked, CertificateIssued, CertificateRevoked>;
+                 NodeRemoved, TokenCreated, TokenRevoked, CertificateIssued, CertificateRevoked,
+                 AuthorityChanged>;
 
 struct Event {
   WallTime at{};  // time of the batch that accepted it

@@ -151,12 +151,13 @@ struct ProposeDropTombstone {
   JobId job;
 };
 
-using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, DrainNode, UndrainNode, LabelNode,
-                           RemoveNode, RegisterNode, ReportFact, ReportLogsCollected,
-                           ProposePlacement, ProposeCheckpoint, ProposeBreak, ProposeEnd,
-                           ProposeComplete, ProposeCaughtUp, ProposeNote, ProposeSwept,
-                           ProposeSettle, ProposeArchive, ProposeDropTombstone, CreateToken,
-                           RevokeToken, JoinNode, RenewNode, IssueCertificate, RevokeCertificate>;
+using Input =
+    std::variant<SubmitJob, CancelJob, DeclareNodeDead, DrainNode, UndrainNode, LabelNode,
+                 RemoveNode, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement,
+                 ProposeCheckpoint, ProposeBreak, ProposeEnd, ProposeComplete, ProposeCaughtUp,
+                 ProposeNote, ProposeSwept, ProposeSettle, ProposeArchive, ProposeDropTombstone,
+                 CreateToken, RevokeToken, JoinNode, RenewNode, IssueCertificate, RevokeCertificate,
+                 ChangeAuthority>;
 
 // --- what only changes Presence ------------------------------------------------------------------
 // The order at a Hello: RegisterNode is decided first. If it is not refused, Connected is observed

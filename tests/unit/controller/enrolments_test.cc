@@ -64,7 +64,7 @@ class EnrolmentsTest : public ClusterTest {
   }
 
   std::unique_ptr<v1::CertificateService::Stub> service_;
-  Enrolments enrolments_{*controller_->shell, authority_, system_clock()};
+  Enrolments enrolments_{*controller_->shell, *authorities_, system_clock()};
   const pki::Key key_ = *pki::Key::generate(), next_ = *pki::Key::generate();
 };
 

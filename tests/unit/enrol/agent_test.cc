@@ -92,6 +92,19 @@ class EnrolAgent : public testing::Test {
     return before;
   }
 
+  // Until the file is so.
+  template <class Condition>
+  bool becomes(Condition is_so) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const Cancel never;
+    while (std::chrono::steady_clock::now() < end) {
+      const auto now = pki::read_credentials(file_);
+      if (now && is_so(*now)) return true;
+      (void)never.wait(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+
   fs::path dir_;
   fs::path file_;
   Cancel cancel_;
@@ -273,6 +286,74 @@ TEST_F(EnrolAgent, TheCertificateOfAnotherNodeIsNotRenewed) {
   Renewal renewal(renewing(door), system_clock());
   renewal.stop();
   EXPECT_TRUE(door.asked().empty());
+}
+
+// --- a change of the CA -------------------------------------------------------------------------
+
+TEST_F(EnrolAgent, TheFileGetsTheCasThatTheControllerNames) {
+  Door door;
+  const pki::Credentials before = keep(door, Duration::zero());
+  const auto next = *pki::Authority::make("c1", system_clock().now().wall);
+  RenewalOptions options = renewing(door);
+  options.enrol.clear();
+  Renewal renewal(options, system_clock());
+  const std::string both = door.authority().certificate().pem() + next.certificate().pem();
+  renewal.trust(both, door.authority().certificate().digest());
+  ASSERT_TRUE(becomes([&](const pki::Credentials& now) { return now.ca_pem == both; }));
+  EXPECT_EQ(pki::read_credentials(file_)->certificate_pem, before.certificate_pem);
+  EXPECT_EQ(mode(file_), 0600U);
+  // What would make the file useless is not written.
+  renewal.trust(next.certificate().pem(), next.certificate().digest());
+  renewal.trust("no PEM", "");
+  renewal.stop();
+  EXPECT_EQ(pki::read_credentials(file_)->ca_pem, both);
+}
+
+TEST_F(EnrolAgent, ACertificateOfACaThatSignsNoMoreIsRenewedAtOnce) {
+  const auto next = *pki::Authority::make("c1", system_clock().now().wall);
+  std::string both;
+  Door door({}, [&](const Asked& asked, auto done) {
+    const auto made = next.issue(*pki::Key::from_public_der(asked.public_key),
+                                 {.cluster = "c1", .role = pki::Role::Node, .name = "n1"},
+                                 system_clock().now().wall, std::chrono::hours(1));
+    done(controller::EnrolmentAnswer{.certificate = made->pem(), .ca = both});
+  });
+  both = next.certificate().pem() + door.authority().certificate().pem();
+  (void)keep(door, Duration::zero());
+  Renewal renewal(renewing(door), system_clock());
+  renewal.trust(both, next.certificate().digest());
+  ASSERT_TRUE(becomes(
+      [&](const pki::Credentials& now) { return *now.signer() == next.certificate().digest(); }));
+  renewal.stop();
+  EXPECT_EQ(pki::read_credentials(file_)->ca_pem, both);
+}
+
+TEST_F(EnrolAgent, ANodeThatIsNotAnsweredAsksOnlyIfTheCaWasBeingChanged) {
+  const auto next = *pki::Authority::make("c1", system_clock().now().wall);
+  std::atomic<int> questions = 0;
+  std::string both;
+  Door door({}, [&](const Asked& asked, auto done) {
+    ++questions;
+    const auto made = next.issue(*pki::Key::from_public_der(asked.public_key),
+                                 {.cluster = "c1", .role = pki::Role::Node, .name = "n1"},
+                                 system_clock().now().wall, std::chrono::hours(1));
+    done(controller::EnrolmentAnswer{.certificate = made->pem(), .ca = both});
+  });
+  both = next.certificate().pem() + door.authority().certificate().pem();
+  pki::Credentials own = keep(door, Duration::zero());
+  {
+    Renewal renewal(renewing(door), system_clock());
+    renewal.unreached();
+    renewal.stop();
+    EXPECT_EQ(questions, 0) << "it knows one CA";
+  }
+  own.ca_pem += next.certificate().pem();
+  ASSERT_TRUE(pki::replace_credentials(file_, own));
+  Renewal renewal(renewing(door), system_clock());
+  renewal.unreached();
+  ASSERT_TRUE(becomes(
+      [&](const pki::Credentials& now) { return *now.signer() == next.certificate().digest(); }));
+  renewal.stop();
 }
 
 }  // namespace

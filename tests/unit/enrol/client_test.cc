@@ -136,6 +136,30 @@ TEST(EnrolClient, NobodyListens) {
             ErrorCode::InvalidArgument);
 }
 
+// While the CA is changed, tokens of both CAs are worth something.
+TEST(EnrolPort, ShowsTheCertificateThatTheClientWants) {
+  Door door;
+  const WallTime now = system_clock().now().wall;
+  const auto next = *pki::Authority::make("c1", now);
+  const auto old_own = *pki::issue_controller(door.authority(), "c1", now);
+  const auto next_own = *pki::issue_controller(next, "c1", now);
+  enrol::Token of_next = door.token();
+  of_next.ca_digest = next.certificate().digest();
+  const auto refused = enrol::join({.address = door.address()}, of_next, "n1", made_key());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::NotAllowed);
+  EXPECT_TRUE(refused.error().message.contains("the cluster's CA was changed meanwhile"))
+      << refused.error().message;
+
+  ASSERT_TRUE(door.show({old_own, next_own}));
+  EXPECT_TRUE(enrol::join({.address = door.address()}, of_next, "n1", made_key()));
+  EXPECT_TRUE(enrol::join({.address = door.address()}, door.token(), "n2", made_key()));
+
+  ASSERT_TRUE(door.show({next_own}));
+  EXPECT_TRUE(enrol::join({.address = door.address()}, of_next, "n3", made_key()));
+  EXPECT_FALSE(enrol::join({.address = door.address()}, door.token(), "n4", made_key()));
+}
+
 TEST(EnrolPort, TellsWhereItCannotListen) {
   Door door;
   const auto own = pki::issue_controller(door.authority(), "c1", system_clock().now().wall);

@@ -71,6 +71,9 @@ class Door {
     return asked_;
   }
   void stop() { port_->stop(); }
+  [[nodiscard]] Result<void> show(const std::vector<pki::Credentials>& own) {
+    return port_->replace(own);
+  }
 
   // What the controller would answer: a certificate for an hour.
   [[nodiscard]] Result<controller::EnrolmentAnswer> issued(const Asked& asked) const {

@@ -284,6 +284,10 @@ std::vector<core::Event> one_of_every_kind() {
                                .before = when,
                                .why = "the laptop is lost",
                                .actor = "owner"},
+      core::AuthorityChanged{.step = core::AuthorityStep::Signs,
+                             .sha256 = std::string(64, 'c'),
+                             .imported = true,
+                             .actor = "owner"},
   };
   std::vector<core::Event> events;
   std::int64_t seconds = 1'700'000'000;
