@@ -12,6 +12,7 @@
 #include "common/digest/sha256.h"
 #include "deploy/rollout/actions.h"
 #include "deploy/rollout/controller_host.h"
+#include "deploy/rollout/new_ca.h"
 #include "deploy/rollout/old_versions.h"
 
 namespace muster::rollout {
@@ -53,6 +54,8 @@ class Up {
   [[nodiscard]] const std::string& version() const { return request_.programs.version(); }
 
   Result<void> locked_run() {
+    if (request_.new_ca)
+      for (Surveyed& one : all_) one.steps = with_new_ca(one.steps, one.wanted.role);
     auto found = controller_->read_manifest();
     if (!found) return fail(std::move(found.error()));
     if (*found) manifest_ = std::move(**found);
@@ -120,6 +123,10 @@ class Up {
       auto done = controller_->with_host([&](Host& host) -> Result<void> {
         if (auto installed = install(host, one); !installed) return installed;
         if (!one.steps.start) return {};
+        if (request_.new_ca) {
+          say(one, "moving the CA aside");
+          if (auto moved = move_ca_aside(host, one.check.places); !moved) return moved;
+        }
         say(one, "starting the controller");
         return start_daemon(host, Role::Controller, one.check.places);
       });
@@ -156,7 +163,8 @@ class Up {
             !checked)
           one.error = std::move(checked.error());
       }
-      if (!one.error && one.check.credentials_cluster != cluster_id_) one.steps.issue = true;
+      if (!one.error && (request_.new_ca || one.check.credentials_cluster != cluster_id_))
+        one.steps.issue = true;
     });
     bool any = false;
     for (std::size_t i = 1; i < all_.size(); ++i) {

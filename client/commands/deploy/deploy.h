@@ -21,7 +21,7 @@ struct DeployOptions {
   std::string file;
   std::vector<std::string> bundles;
   std::string ssh_config;
-  bool force = false, purge = false;
+  bool force = false, purge = false, new_ca = false;
   std::string timeout = "60s";
 };
 

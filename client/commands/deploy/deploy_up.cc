@@ -25,7 +25,8 @@ Result<int> deploy_cluster(const Context& context, const DeployOptions& options)
       rollout::run_up({.file = *file,
                        .programs = *programs,
                        .crew = crew,
-                       .register_time = std::chrono::duration_cast<std::chrono::seconds>(*timeout)},
+                       .register_time = std::chrono::duration_cast<std::chrono::seconds>(*timeout),
+                       .new_ca = options.new_ca},
                       std::move(surveyed));
   if (!outcomes) return fail(Error(outcomes.error()));
   return print_outcomes(context, *outcomes);
@@ -44,10 +45,19 @@ void add_deploy_up(CLI::App& deploy, Context& context, int& exit) {
                    "how long a node may take to register, once its agent was started")
       ->type_name("TIME")
       ->capture_default_str();
+  command->add_flag(
+      "--new-ca", options->new_ca,
+      "the key of the cluster's CA is lost, or has leaked: the controller makes a new "
+      "CA, and every host of the file gets a new certificate");
   command->footer(
       "Every host is checked before anything is changed. A host with a problem is left out, and "
       "the others come up; correct it and run the same command again.\n"
       "Jobs that run are not disturbed: ranks outlive their agent and the controller.\n"
+      "--new-ca: no certificate of before counts, users need new ones ('muster cert issue'), and a "
+      "host that is left out now\n"
+      "needs 'up --new-ca' again. While the old key is there and safe, 'muster cert rotate' does "
+      "it "
+      "without a cut.\n"
       "exit codes: 0 the cluster is up  1 some hosts are not  11 a key or a login was refused  12 "
       "another one deploys\n"
       "            13 the controller's host is unreachable  64 hosts.yaml is wrong  70 the "
