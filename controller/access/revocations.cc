@@ -105,9 +105,10 @@ Revocations::Stay Revocations::enter(const rpc::Caller& caller, End end) {
                                      .certificate = caller.certificate,
                                      .end = end});
     error = book_->revoked->refuse(*subject, caller.key, issued);
-    const auto certificate = pki::Certificate::from_pem(caller.certificate);
-    if (!error && certificate)
-      error = refuse_signer(book_->trusted, *certificate, core::text_of(*subject));
+    if (!error && book_->trusted != nullptr) {
+      if (const auto certificate = pki::Certificate::from_pem(caller.certificate))
+        error = refuse_signer(book_->trusted, *certificate, core::text_of(*subject));
+    }
   }
   Stay stay(book_, number);
   if (error) end(rpc::to_refusal(for_caller(*error)));
