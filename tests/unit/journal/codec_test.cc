@@ -228,6 +228,7 @@ TEST(Codec, TypeNumbersAreForEver) {
       {31, "token_revoked"},
       {32, "certificate_issued"},
       {33, "certificate_revoked"},
+      {34, "authority_changed"},
       {40, "node_drained"},
       {41, "node_undrained"},
       {42, "node_labelled"},
@@ -235,7 +236,7 @@ TEST(Codec, TypeNumbersAreForEver) {
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
   EXPECT_EQ(kind_name(9), "");
-  EXPECT_EQ(kind_name(34), "");
+  EXPECT_EQ(kind_name(35), "");
 }
 
 TEST(Codec, RefusesWhatANewerVersionWrote) {
