@@ -76,8 +76,9 @@ class Reader {
     Values defaults;
     if (const Node* node = root.get("defaults"); node != nullptr && !is_none(*node))
       defaults = section(*node, kAgentSections, "defaults");
-    if (const auto host = defaults.find("host"); host != defaults.end())
-      problem(*host->second.at, "'host' is no default: each agent has its own");
+    for (const std::string_view own : {"host", "management_address"})
+      if (const auto at = defaults.find(own); at != defaults.end())
+        problem(*at->second.at, fmt::format("'{}' is no default: each agent has its own", own));
     controller(root, defaults);
     agents(root, defaults);
   }
@@ -163,6 +164,7 @@ class Reader {
   static Login login_of(const Values& values) {
     const std::string port = one(values, "port");
     return {.host = one(values, "host"),
+            .address = one(values, "management_address"),
             .port = static_cast<std::uint16_t>(port.empty() ? 0 : std::stoul(port)),
             .user = one(values, "user"),
             .identity = one(values, "identity"),
@@ -190,7 +192,8 @@ class Reader {
       return problem(root, "'controller' is missing: the host that the controller runs on");
     Values values;
     for (const auto& [name, value] : defaults)
-      if (value.key->section == Section::Login && name != "host") values[name] = value;
+      if (value.key->section == Section::Login && name != "host" && name != "management_address")
+        values[name] = value;
     if (node->kind == Node::Kind::Scalar) {
       const HostKey* host = find_host_key("host", kLoginSections);
       if (auto texts = texts_of(*node, *host))
@@ -212,7 +215,8 @@ class Reader {
               fmt::format("listen: '{}' has no port: HOST:PORT, as 0.0.0.0:{}",
                           spec::shown(out.listen), kDefaultPort));
     HostPort address = split_address(one(values, "address"));
-    if (address.host.empty()) address.host = out.login.host;
+    if (address.host.empty())
+      address.host = out.login.address.empty() ? out.login.host : out.login.address;
     if (address.port == 0) address.port = port;
     out.address = text_of(address);
     const std::string enrol = one(values, "enrol");
@@ -245,6 +249,7 @@ class Reader {
       }
       Values values = defaults;
       values.erase("host");
+      values.erase("management_address");
       if (!list) {
         for (auto& [key, value] : section(node->items[i], kAgentSections, spec::shown(name.text)))
           values[key] = std::move(value);
@@ -282,6 +287,7 @@ class Reader {
     if (out_.file.agents.size() + names->size() > kAgentsMost)
       return problem(name, fmt::format("more than {} nodes", kAgentsMost));
     const auto hosts = spread(values, "host", names->size());
+    const auto managed = spread(values, "management_address", names->size());
     const auto addresses = spread(values, "training_address", names->size());
     if (!one(values, "devices").empty() && !one(values, "devices_from").empty())
       problem(name, "'devices' and 'devices_from' exclude each other");
@@ -295,13 +301,15 @@ class Reader {
                                          "'-', at most 63, the first a letter or digit",
                                          spec::shown(agent.name)));
       agent.login.host = hosts[i].empty() ? agent.name : hosts[i];
+      agent.login.address = managed[i];
       if (!addresses[i].empty()) values["training_address"].texts = {addresses[i]};
       agent.options = options_of(values);
       agent.options.insert(agent.options.begin(), for_agents_.begin(), for_agents_.end());
       if (!names_.insert(agent.name).second)
         return problem(name, fmt::format("node '{}' is there twice", spec::shown(agent.name)));
-      const auto [earlier, fresh] =
-          hosts_.try_emplace(std::pair(agent.login.host, agent.login.port), agent.name);
+      const auto [earlier, fresh] = hosts_.try_emplace(
+          std::pair(managed[i].empty() ? agent.login.host : managed[i], agent.login.port),
+          agent.name);
       if (!fresh)
         return problem(name,
                        fmt::format("nodes '{}' and '{}' are both on host '{}': one agent a "

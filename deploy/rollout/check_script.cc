@@ -60,6 +60,7 @@ main() {
   say arch "$(uname -m)"
   say kernel "$(uname -s)"
   say hostname "$(uname -n)"
+  say machine "$(cat /proc/sys/kernel/random/boot_id) $(uname -n) $(readlink /proc/self/ns/net)"
   systemd=
   if [ -d /run/systemd/system ] && [ "$uid" = 0 ] && have systemctl; then
     systemd=yes
@@ -116,6 +117,7 @@ main() {
     say credentials-for "$(printf '%s\n' "$shown" | sed -n 's/^for  *//p')"
     say credentials-until "$(printf '%s\n' "$shown" | sed -n 's/^until  *//p')"
     say credentials-cluster "$(printf '%s\n' "$shown" | sed -n 's/^cluster  *//p')"
+    say credentials-key "$(printf '%s\n' "$shown" | sed -n 's/^key  *//p')"
   fi
   if [ -n "$listen_port" ]; then
     hex=$(printf '%04X' "$listen_port")
@@ -177,6 +179,7 @@ bool take(HostCheck& check, std::string_view key, std::string_view value) {
     check.sha256sum |= value == "sha256sum";
     return true;
   }
+  if (key == "machine") return check.machine = text, true;
   if (key == "selinux") return check.selinux_enforcing = true;
   if (key == "cgroup") return check.cgroup2 = true;
   if (key == "prefix") return check.places.prefix = text, absolute(value);
@@ -204,6 +207,9 @@ bool take(HostCheck& check, std::string_view key, std::string_view value) {
   if (key == "credentials-for") return check.credentials_of = text, true;
   if (key == "credentials-until") return check.credentials_until = text, true;
   if (key == "credentials-cluster") return check.credentials_cluster = text, true;
+  // A release before this field prints none.
+  if (key == "credentials-key")
+    return check.credentials_key = text, value.empty() || plain_sha(value);
   if (key == "way") return check.way = way_of(value), true;
   return true;  // a line of a newer script
 }

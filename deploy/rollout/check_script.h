@@ -38,6 +38,7 @@ struct DiskCheck {
 
 struct HostCheck {
   std::string arch, kernel, hostname, user, home;
+  std::string machine;  // differs from machine to machine, also between containers
   std::uint32_t uid = 0;
   std::int64_t time = 0;  // seconds since 1970, by the host's clock
   bool systemd = false;   // it is process 1
@@ -56,9 +57,10 @@ struct HostCheck {
   bool port_taken = false;        // controller: something listens at its port
   bool credentials_there = false;
   bool credentials_valid = false;
-  std::string credentials_of;  // "node 'gpu-1'", as pki::text_of() writes it
+  std::string credentials_of;     // "node 'gpu-1'", as pki::text_of() writes it
   std::string credentials_until;  // a time, as utc_text() writes it
   std::string credentials_cluster;
+  std::string credentials_key;  // SHA-256 of the public key; empty: `muster` there does not say
   WayState way = WayState::Unknown;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -291,12 +292,17 @@ Result<Nodes> ControllerHost::nodes() {
   if (!answer) return fail(Error(answer.error()));
   Nodes out;
   try {
-    for (const json& item : (*answer)["items"])
-      out[item.value("name", "")] = {.alive = item.value("connected", false) &&
-                                              !item.value("silent", false) &&
-                                              !item.value("dead", false),
-                                     .version = item.value("version", ""),
-                                     .last_heard = item.value("lastHeard", "")};
+    for (const json& item : (*answer)["items"]) {
+      NodeSeen& node = out[item.value("name", "")];
+      node.alive = item.value("connected", false) && !item.value("silent", false) &&
+                   !item.value("dead", false);
+      node.version = item.value("version", "");
+      node.last_heard = item.value("lastHeard", "");
+      for (const json& use : item.value("uses", json::array())) {
+        const std::string job = use.value("jobName", "");
+        if (std::ranges::find(node.jobs, job) == node.jobs.end()) node.jobs.push_back(job);
+      }
+    }
   } catch (const json::exception&) {
     return fail(ErrorCode::DataLoss, fmt::format("{}: the answer makes no sense", kDoing));
   }

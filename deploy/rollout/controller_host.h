@@ -26,7 +26,8 @@ namespace muster::rollout {
 struct NodeSeen {
   bool alive = false;  // connected, not silent, not dead
   std::string version;
-  std::string last_heard;  // a time, as the controller writes it
+  std::string last_heard;         // a time, as the controller writes it
+  std::vector<std::string> jobs;  // that have devices of it
 };
 
 using Nodes = std::map<std::string, NodeSeen>;  // by name
@@ -69,10 +70,11 @@ class ControllerHost {
   // Cancels the job, and waits until it has ended, 90 s at most.
   Result<void> cancel(const std::string& job);
   Result<std::string> cluster_id();
+  // Runs `muster WORDS` on the host against this controller. Returns what it prints.
+  Result<std::string> muster(std::string_view doing, std::string_view words);
   [[nodiscard]] const Places& places() const { return places_; }
 
  private:
-  Result<std::string> muster(std::string_view doing, std::string_view words);
   // `me`, and the lock's path, for a script.
   [[nodiscard]] std::string lock_variables() const;
   void touch_until_stopped(const Opener& open, std::optional<Host> session);

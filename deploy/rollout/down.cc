@@ -15,39 +15,9 @@ namespace {
 
 constexpr std::size_t kJobsNamed = 5;
 
-bool same_prefix(const Deployed& a, const Deployed& b) {
-  return a.login.host == b.login.host && a.login.port == b.login.port &&
-         a.places.prefix == b.places.prefix;
-}
-
 // No answer, in contrast to a host that refuses.
 bool is_gone(const Error& error) {
   return error.code == ErrorCode::Unreachable || error.code == ErrorCode::TimedOut;
-}
-
-Outcome remove_agent(const std::string& name, const Deployed& deployed, bool programs,
-                     const DownRequest& request) {
-  Outcome outcome{.name = name, .host = deployed.login.host};
-  bool gone = false;
-  const auto done = [&]() -> Result<void> {
-    auto host = opener(deployed.login, request.crew)();
-    if (!host) {
-      gone = is_gone(host.error());
-      return fail(std::move(host.error()));
-    }
-    request.crew.progress(name, "stopping the agent");
-    if (auto stopped = stop_daemon(*host, Role::Agent, deployed.places); !stopped) return stopped;
-    return remove_role(*host, Role::Agent, deployed, request.purge, programs,
-                       [&](const std::string& text) { request.crew.progress(name, text); });
-  }();
-  const bool forgotten = gone && request.force;
-  outcome.good = outcome.changed = done.has_value() || forgotten;
-  if (!done)
-    outcome.text = (forgotten ? "forgotten, and what is there stays there: " : "") +
-                   done.error().message +
-                   (gone && !forgotten ? "; if the host does not come back, use --force" : "");
-  request.crew.progress(name, done ? "removed" : outcome.text);
-  return outcome;
 }
 
 Result<void> end_jobs(ControllerHost& controller, bool running, const DownRequest& request) {
@@ -75,6 +45,36 @@ Result<void> end_jobs(ControllerHost& controller, bool running, const DownReques
 }
 
 }  // namespace
+
+bool same_prefix(const Deployed& a, const Deployed& b) {
+  return a.login.host == b.login.host && a.login.port == b.login.port &&
+         a.places.prefix == b.places.prefix;
+}
+
+Outcome remove_agent(const std::string& name, const Deployed& deployed, const Removal& removal,
+                     const Crew& crew) {
+  Outcome outcome{.name = name, .host = deployed.login.host};
+  bool gone = false;
+  const auto done = [&]() -> Result<void> {
+    auto host = opener(deployed.login, crew)();
+    if (!host) {
+      gone = is_gone(host.error());
+      return fail(std::move(host.error()));
+    }
+    crew.progress(name, "stopping the agent");
+    if (auto stopped = stop_daemon(*host, Role::Agent, deployed.places); !stopped) return stopped;
+    return remove_role(*host, Role::Agent, deployed, removal.purge, removal.programs,
+                       [&](const std::string& text) { crew.progress(name, text); });
+  }();
+  const bool forgotten = gone && removal.forget;
+  outcome.good = outcome.changed = done.has_value() || forgotten;
+  if (!done)
+    outcome.text = (forgotten ? "forgotten, and what is there stays there: " : "") +
+                   done.error().message +
+                   (gone && !forgotten ? "; if the host does not come back, use --force" : "");
+  crew.progress(name, done ? "removed" : outcome.text);
+  return outcome;
+}
 
 Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::string& cluster) {
   hosts::HostsFile only{.cluster = cluster, .controller = request.controller, .agents = {}};
@@ -111,8 +111,11 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
   std::vector<Outcome> outcomes(agents.size());
   for_each_host(agents.size(), [&](std::size_t i) {
     const auto& [name, deployed] = agents[i];
-    outcomes[i] =
-        remove_agent(name, deployed, !same_prefix(deployed, manifest.controller), request);
+    outcomes[i] = remove_agent(name, deployed,
+                               {.programs = !same_prefix(deployed, manifest.controller),
+                                .purge = request.purge,
+                                .forget = request.force},
+                               request.crew);
   });
   for (const Outcome& one : outcomes)
     if (one.good) manifest.agents.erase(one.name);

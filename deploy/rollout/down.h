@@ -3,10 +3,12 @@
 // reached stays in the manifest, and the controller stays with it, unless `force` forgets the host.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "common/base/error.h"
 #include "deploy/hosts/hosts.h"
+#include "deploy/rollout/manifest.h"
 #include "deploy/rollout/survey.h"
 #include "deploy/rollout/up.h"
 
@@ -18,6 +20,18 @@ struct DownRequest {
   bool force = false;  // cancel the jobs that run, and forget hosts that do not answer
   bool purge = false;  // remove state and logs, too
 };
+
+// They have the same programs.
+bool same_prefix(const Deployed& a, const Deployed& b);
+
+struct Removal {
+  bool programs = false;  // nothing else of muster is below the prefix
+  bool purge = false;     // the state directory and the logs, too
+  bool forget = false;    // a host that does not answer counts as done
+};
+// Stops the agent and removes what `up` put there.
+Outcome remove_agent(const std::string& name, const Deployed& deployed, const Removal& removal,
+                     const Crew& crew);
 
 // No outcome: nothing is deployed there. Errors: Conflict (jobs run, or another one deploys), and
 // what keeps the controller's host from being reached.

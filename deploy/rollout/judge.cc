@@ -33,6 +33,11 @@ class Judge {
   std::vector<Finding> all() {
     if (check_.kernel != "Linux" && !check_.kernel.empty())
       stop(fmt::format("it runs {}; muster runs on Linux", check_.kernel));
+    if (!in_.same_machine_as.empty())
+      stop(
+          fmt::format("it is the same machine as node '{}', by another name; one agent a host: "
+                      "take one of the two out of hosts.yaml",
+                      in_.same_machine_as));
     programs();
     disks();
     clock();

@@ -34,7 +34,8 @@ struct JudgeInput {
   std::chrono::seconds clock_ahead{0};   // of the host, against the operator's machine
   std::chrono::seconds clock_slack{0};   // how wrong clock_ahead may be
   bool controller_runs = false;          // so that its port must be open
-  bool with_agent = false;  // controller: an agent that runs as root is on the same host
+  bool with_agent = false;      // controller: an agent that runs as root is on the same host
+  std::string same_machine_as;  // agent: another node of the file; empty: none
 };
 std::vector<Finding> judge(const JudgeInput& input);
 

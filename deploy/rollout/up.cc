@@ -6,13 +6,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <memory>
 #include <span>
 
 #include "common/digest/sha256.h"
 #include "deploy/rollout/actions.h"
 #include "deploy/rollout/controller_host.h"
+#include "deploy/rollout/left_over.h"
 #include "deploy/rollout/old_versions.h"
+#include "deploy/rollout/revoked.h"
 
 namespace muster::rollout {
 namespace {
@@ -46,6 +49,7 @@ class Up {
     auto done = locked_run();
     controller_->unlock();
     if (!done) return fail(std::move(done.error()));
+    std::ranges::move(outcomes_left_, std::back_inserter(outcomes_));
     return std::move(outcomes_);
   }
 
@@ -74,6 +78,9 @@ class Up {
     auto cluster = controller_->cluster_id();
     if (!cluster) return fail(std::move(cluster.error()));
     cluster_id_ = std::move(*cluster);
+    auto revoked = read_revoked(*controller_);
+    if (!revoked) return fail(std::move(revoked.error()));
+    revoked_ = std::move(*revoked);
     if (auto prepared = prepare_agents(); !prepared) return prepared;
     auto before = controller_->nodes();
     if (!before) return fail(std::move(before.error()));
@@ -81,6 +88,9 @@ class Up {
       if (i > 0 && !all_[i].stopped()) finish(i, agent(all_[i]));
     });
     wait_registered(*before);
+    outcomes_left_ = left_over(manifest_, all_);
+    if (request_.prune)
+      outcomes_left_ = prune(outcomes_left_, *controller_, *before, manifest_, request_.crew);
     return write_end();
   }
 
@@ -157,6 +167,7 @@ class Up {
           one.error = std::move(checked.error());
       }
       if (!one.error && one.check.credentials_cluster != cluster_id_) one.steps.issue = true;
+      mark_revoked(one, revoked_);
     });
     bool any = false;
     for (std::size_t i = 1; i < all_.size(); ++i) {
@@ -181,11 +192,33 @@ class Up {
                              std::string_view(credentials->c_str(), credentials->size()));
   }
 
+  // Before the programs were there, nothing on the host could read credentials that somebody put
+  // there, as by a join.
+  Result<void> read_credentials_again(Surveyed& one) {
+    if (!one.check.current.empty() || !one.check.credentials_there) return {};
+    const Steps steps = one.steps;
+    if (auto checked =
+            check_again(one, request_.file.controller, &request_.programs, version(), true);
+        !checked)
+      return checked;
+    if (one.check.credentials_cluster != cluster_id_) one.steps.issue = true;
+    mark_revoked(one, revoked_);
+    one.steps = {.upload = steps.upload,
+                 .set_current = steps.set_current,
+                 .write_config = steps.write_config,
+                 .issue = one.steps.issue,
+                 .start = steps.start};
+    return {};
+  }
+
   Result<void> agent(Surveyed& one) {
     if (one.steps.none()) return {};
     if (auto installed = install(*one.host, one); !installed) return installed;
+    if (auto read = read_credentials_again(one); !read) return read;
     if (one.steps.issue) {
-      say(one, "issuing credentials");
+      say(one, revoked_.contains(one.check.credentials_key)
+                   ? "issuing credentials in place of those that were revoked"
+                   : "issuing credentials");
       if (auto given = give_credentials(one); !given) return given;
     }
     if (!one.steps.start) return {};
@@ -241,7 +274,8 @@ class Up {
   }
 
   Result<void> write_end() {
-    bool changed = outcomes_.front().changed;
+    bool changed =
+        outcomes_.front().changed || std::ranges::any_of(outcomes_left_, &Outcome::changed);
     for (std::size_t i = 1; i < all_.size(); ++i) {
       const auto at = manifest_.agents.find(all_[i].wanted.name);
       if (!outcomes_[i].good) continue;
@@ -287,6 +321,8 @@ class Up {
   std::unique_ptr<ControllerHost> controller_;
   Manifest manifest_;
   std::string cluster_id_;
+  RevokedKeys revoked_;
+  std::vector<Outcome> outcomes_left_;  // of nodes that are no longer in the file
 };
 
 }  // namespace

@@ -145,13 +145,14 @@ class Connecting {
   bool authenticate(const Hop& hop) {
     Wire& wire = *outcome_.wire;
     AuthReport report;
-    const bool password = request_.password != nullptr && &hop == &target();
-    auto done = password ? authenticate_by_password(wire, hop, *request_.password, report)
+    const auto at = static_cast<std::size_t>(&hop - request_.route.hops.data());
+    const bool password = at < request_.passwords.size() && request_.passwords[at].has_value();
+    auto done = password ? authenticate_by_password(wire, hop, *request_.passwords[at], report)
                          : authenticate_by_keys(wire, hop, prompts_, report);
     deadline_ = wire.deadline();  // a person may have taken time
     if (!done) return failed(std::move(done).error());
     if (*done) return true;
-    outcome_.needs_password = !password && &hop == &target() && report.accepts_password();
+    if (report.accepts_password()) outcome_.needs_password = at;
     Error refused{ErrorCode::NotAllowed, report.text()};
     if (report.unusable.empty()) return failed(std::move(refused));
     return openssh("libssh2 cannot use the " + report.unusable.front(), std::move(refused));

@@ -59,6 +59,7 @@ void set_default_files(Hop& hop, const Defaults& defaults) {
 
 void set_from_target(Hop& hop, const Target& target) {
   hop.alias = target.host;
+  if (!target.address.empty()) hop.host_name = target.address;
   if (target.port != 0) hop.port = target.port;
   if (!target.user.empty()) hop.user = target.user;
   if (!target.known_hosts.empty()) hop.known_hosts = target.known_hosts;
@@ -165,6 +166,8 @@ Result<std::vector<Target>> parse_jumps(std::string_view text) {
 
 Result<void> check_target(const Target& target) {
   if (!sound_name(target.host)) return unsound("the host", target.host);
+  if (!target.address.empty() && !sound_name(target.address))
+    return unsound("the address", target.address);
   if (!target.user.empty() && !sound_name(target.user, "@"))
     return unsound("the user", target.user);
   for (const std::string& path : target.known_hosts)

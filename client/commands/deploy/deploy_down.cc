@@ -3,27 +3,24 @@
 
 #include "client/commands/call/call.h"
 #include "client/commands/deploy/deploy.h"
-#include "client/commands/deploy/terminal_prompts.h"
 #include "deploy/rollout/down.h"
 
 namespace muster::client {
 namespace {
 
 Result<int> take_cluster_down(const Context& context, const DeployOptions& options) {
-  auto file = read_hosts_file(options.file);
-  if (!file) return fail(std::move(file.error()));
-  TerminalPrompts terminal;
-  ssh::PromptOnce prompts(terminal);
-  const rollout::Crew crew = make_crew(options, prompts);
-  const auto outcomes = rollout::take_down({.controller = file->controller,
-                                            .crew = crew,
+  const auto begun = begin_deploy(options);
+  if (!begun) return fail(Error(begun.error()));
+  const DeployCall& call = **begun;
+  const auto outcomes = rollout::take_down({.controller = call.file.controller,
+                                            .crew = call.crew,
                                             .force = options.force,
                                             .purge = options.purge},
-                                           file->cluster);
+                                           call.file.cluster);
   if (!outcomes) return fail(Error(outcomes.error()));
   if (outcomes->empty()) {
     fmt::print("nothing is deployed: there is no manifest on '{}'\n",
-               render::printable(file->controller.login.host));
+               render::printable(call.file.controller.login.host));
     return kOk;
   }
   return print_outcomes(context, *outcomes);

@@ -94,6 +94,26 @@ agents:
   EXPECT_THAT(file.agents[3].options, ElementsAre("--address=10.1.0.11"));
 }
 
+TEST(ReadHosts, TheManagementAddressIsWhereAHostIs) {
+  const HostsFile file = read_well(R"(
+controller: {host: head, management_address: 10.0.0.1}
+agents:
+  gpu[1-2]: {management_address: "10.0.0.[11-12]", training_address: "10.1.0.[11-12]"}
+)");
+  EXPECT_EQ(file.controller.login.host, "head");
+  EXPECT_EQ(file.controller.login.address, "10.0.0.1");
+  EXPECT_EQ(file.controller.address, "10.0.0.1:7070");
+  EXPECT_EQ(file.agents[1].login.host, "gpu2");
+  EXPECT_EQ(file.agents[1].login.address, "10.0.0.12");
+  EXPECT_THAT(file.agents[1].options, ElementsAre("--address=10.1.0.12"));
+  EXPECT_THAT(problems_of("controller: h\ndefaults: {management_address: 10.0.0.1}\nagents: [a]\n"),
+              ElementsAre(HasSubstr("'management_address' is no default")));
+  EXPECT_THAT(
+      problems_of("controller: h\nagents:\n  a: {management_address: 10.0.0.1}\n  b: {host: "
+                  "10.0.0.1}\n"),
+      ElementsAre(HasSubstr("nodes 'a' and 'b' are both on host")));
+}
+
 TEST(ReadHosts, MistakesHaveTheirPlace) {
   const auto problems = problems_of(R"(controller: head
 agent: {}

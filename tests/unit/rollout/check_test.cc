@@ -9,6 +9,7 @@
 #include "common/process/tool.h"
 #include "deploy/rollout/check_script.h"
 #include "deploy/rollout/judge.h"
+#include "deploy/rollout/revoked.h"
 #include "tests/unit/rollout/local_session.h"
 
 namespace muster::rollout {
@@ -103,6 +104,29 @@ TEST(CheckScript, AUnitThatDeployDidNotWriteIsForeign) {
   EXPECT_TRUE(foreign("", "/usr/lib/systemd/system/muster-agent.service"));
   EXPECT_TRUE(foreign("[Service]\n", path));
   EXPECT_FALSE(foreign(own, path));
+}
+
+TEST(Judge, AHostByTwoNamesIsOneMachine) {
+  const auto findings = judge({.wanted = wanted(),
+                               .check = good_check(),
+                               .programs = &kPrograms,
+                               .architectures = "x86_64",
+                               .controller_runs = true,
+                               .same_machine_as = "n7"});
+  EXPECT_THAT(findings, stops("it is the same machine as node 'n7', by another name"));
+}
+
+TEST(Revoked, ACertificateThatWasRevokedIsReplaced) {
+  const std::string key(64, 'a');
+  Surveyed one{.wanted = wanted(),
+               .check = *parse_check(good_output().insert(good_output().find("end 1"),
+                                                          "credentials-key " + key + "\n"))};
+  mark_revoked(one, {{std::string(64, 'b'), "lost"}, {"", "lost"}});
+  EXPECT_TRUE(one.steps.none());
+  mark_revoked(one, {{key, "it was lost"}});
+  EXPECT_TRUE(one.steps.issue && one.steps.start);
+  EXPECT_THAT(one.findings.front().text, HasSubstr("revoked ('it was lost')"));
+  EXPECT_FALSE(one.stopped());
 }
 
 TEST(ParseCheck, AGreetingOfTheLoginShellIsPassedOver) {

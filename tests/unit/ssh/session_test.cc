@@ -14,8 +14,11 @@
 namespace muster::ssh {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr Duration kRunTime = std::chrono::seconds(60);
 
@@ -196,7 +199,7 @@ TEST_F(SshSession, PassphrasesAndPasswordsAreAskedForOnce) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().message, HasSubstr("these were tried: the password"));
   EXPECT_THAT(refused.error().message, Not(HasSubstr("no such password")));
-  EXPECT_EQ(wrong.questions.size(), 1U);
+  EXPECT_EQ(wrong.questions.size(), 3U);  // as `ssh` asks
   EXPECT_THAT(wrong.questions.front(), HasSubstr("@127.0.0.1:" + server.port_text()));
 }
 
@@ -351,6 +354,30 @@ TEST_F(SshSession, ThroughAJumpHost) {
   EXPECT_THAT(outcome(to), HasSubstr("at the jump host "));
   EXPECT_THAT(outcome(to), HasSubstr("the host's key is not known"));
   EXPECT_THAT(outcome(to_rsa), HasSubstr("the host's key is not known"));
+}
+
+TEST_F(SshSession, AJumpHostMayAskForAPassphraseOrAPassword) {
+  TestSshd jump(keys(), "asking_jump", host_key("host_ed") + "PasswordAuthentication yes\n");
+  TestSshd server(keys(), "behind_it", host_key("host_ed"));
+  know(jump, "host_ed");
+  know(server, "host_ed");
+  OnePassword person("open sesame");
+  Target locked = target(server, "user_locked");
+  locked.jump = "127.0.0.1:" + jump.port_text();
+  PromptOnce once(person);
+  EXPECT_TRUE(connect(locked, options(), once).has_value());
+  EXPECT_THAT(person.questions, ElementsAre(HasSubstr("passphrase of the key")));
+  // No account of this machine has a known password, so what is seen is the question.
+  person.questions.clear();
+  Target wrong = target(server, "user_wrong");
+  wrong.jump = locked.jump;
+  const auto refused = connect(wrong, options(), person);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("at the jump host "), HasSubstr("tried: the password")));
+  EXPECT_THAT(person.questions, SizeIs(3));
+  EXPECT_THAT(person.questions.front(),
+              AllOf(HasSubstr("@127.0.0.1:" + jump.port_text()), HasSubstr(", the jump host")));
 }
 
 }  // namespace
