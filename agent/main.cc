@@ -1,7 +1,8 @@
 // muster-agent: main() only connects the parts.
 //
 // Exit codes: 0 stopped by SIGTERM or SIGINT; 12 a second agent on this state directory; 64 usage;
-// 70 every other error that another try cannot correct (including an agent of another cluster).
+// 70 every other error that another try cannot correct (including an agent of another cluster);
+// 77 the controller refused the join for good.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "agent/probe/device_book.h"
 #include "agent/probe/fixed_inventory.h"
 #include "agent/probe/inventory.h"
+#include "common/base/exit_codes.h"
 #include "common/base/wall_clock_offset.h"
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
@@ -35,7 +37,7 @@ using namespace muster;
 constexpr std::size_t kDescriptorsWanted = 256;
 
 int exit_code(const Error& error) {
-  if (error.code == ErrorCode::InvalidArgument) return 64;
+  if (error.code == ErrorCode::InvalidArgument) return kExitUsage;
   if (error.code == ErrorCode::Conflict) return 12;
   return 70;
 }
@@ -98,6 +100,10 @@ Result<int> run(const agent::CommandLine& line) {
                     "' is not there or not executable; name it with --worker");
   }
   const auto joined = join_first(line, state->layout());
+  if (!joined && joined.error().code == ErrorCode::NotAllowed) {
+    log::error(joined.error().message);
+    return kExitRefused;
+  }
   if (!joined) return fail(Error(joined.error()));
   if (!*joined) return 0;
   auto boot = agent::read_boot_id();

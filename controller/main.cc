@@ -15,6 +15,7 @@
 #include "common/base/wall_clock_offset.h"
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
+#include "common/io/own_dir.h"
 #include "common/log/log.h"
 #include "common/pki/authority_dir.h"
 #include "common/pki/host_config.h"
@@ -141,8 +142,10 @@ Result<void> write_endpoint(const Config& config, const Server& server, const En
 }
 
 int run(const Config& config) {
-  if (auto made = io::make_dirs(config.state_dir, 0700); !made) {
-    std::fprintf(stderr, "muster-controller: %s\n", made.error().message.c_str());
+  auto own_dir = io::make_dirs(config.state_dir, 0700);
+  if (own_dir) own_dir = io::check_own_dir(config.state_dir);
+  if (!own_dir) {
+    std::fprintf(stderr, "muster-controller: %s\n", own_dir.error().message.c_str());
     return kInternal;
   }
   // The directory may have existed before. If this fails, the next open reports it.

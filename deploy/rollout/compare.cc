@@ -4,6 +4,7 @@
 
 #include "deploy/rollout/controller_host.h"
 #include "deploy/rollout/left_over.h"
+#include "deploy/rollout/moved.h"
 #include "deploy/rollout/revoked.h"
 
 namespace muster::rollout {
@@ -18,7 +19,10 @@ Comparison compare(std::vector<Surveyed>& surveyed) {
     out.trouble = manifest.error().message;
     return out;
   }
-  if (*manifest) out.left = left_over(**manifest, surveyed);
+  if (*manifest) {
+    out.left = left_over(**manifest, surveyed);
+    for (Surveyed& one : surveyed) mark_moved(one, **manifest);
+  }
   if (!first.check.running) return out;
   const auto revoked = read_revoked(controller);
   if (!revoked) {

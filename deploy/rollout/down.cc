@@ -20,12 +20,20 @@ bool is_gone(const Error& error) {
   return error.code == ErrorCode::Unreachable || error.code == ErrorCode::TimedOut;
 }
 
-Result<void> end_jobs(ControllerHost& controller, bool running, const DownRequest& request) {
+// `drained`: the nodes that it drained, and that are to be undrained at the end.
+Result<void> end_jobs(ControllerHost& controller, bool running, const DownRequest& request,
+                      std::vector<std::string>& drained) {
   if (!running && !request.force)
     return fail(ErrorCode::Conflict,
                 "taking the cluster down: its controller does not run, so it is not known whether "
                 "jobs do; run 'muster deploy up' first, or use --force");
   if (!running) return {};
+  // Or a job could begin after the question, and go on without an agent.
+  auto nodes = controller.nodes();
+  if (!nodes) return fail(std::move(nodes.error()));
+  for (const auto& [name, node] : *nodes)
+    if (node.drained_for.empty()) drained.push_back(name);
+  if (auto done = controller.drain(drained, kDownDrains); !done) return done;
   auto jobs = controller.live_jobs();
   if (!jobs) return fail(std::move(jobs.error()));
   if (jobs->empty()) return {};
@@ -63,7 +71,11 @@ Outcome remove_agent(const std::string& name, const Deployed& deployed, const Re
     }
     crew.progress(name, "stopping the agent");
     if (auto stopped = stop_daemon(*host, Role::Agent, deployed.places); !stopped) return stopped;
-    return remove_role(*host, Role::Agent, deployed, removal.purge, removal.programs,
+    return remove_role(*host, Role::Agent, deployed,
+                       {.purge = removal.purge,
+                        .end_jobs = removal.end_jobs,
+                        .programs = removal.programs,
+                        .node = name},
                        [&](const std::string& text) { crew.progress(name, text); });
   }();
   const bool forgotten = gone && removal.forget;
@@ -101,8 +113,10 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
                    fmt::format("taking cluster '{}' down: the manifest on '{}' is of cluster '{}'; "
                                "is it the right hosts.yaml?",
                                cluster, request.controller.login.host, manifest.cluster));
-  if (allowed) allowed = end_jobs(controller, first.check.running, request);
+  std::vector<std::string> drained;
+  if (allowed) allowed = end_jobs(controller, first.check.running, request, drained);
   if (!allowed) {
+    (void)controller.undrain(drained);
     controller.unlock();
     return fail(std::move(allowed.error()));
   }
@@ -114,11 +128,14 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
     outcomes[i] = remove_agent(name, deployed,
                                {.programs = !same_prefix(deployed, manifest.controller),
                                 .purge = request.purge,
+                                .end_jobs = request.force,
                                 .forget = request.force},
                                request.crew);
   });
   for (const Outcome& one : outcomes)
     if (one.good) manifest.agents.erase(one.name);
+  if (auto done = controller.undrain(drained); !done)
+    request.crew.progress("controller", done.error().message);
   outcomes.insert(outcomes.begin(),
                   Outcome{.name = "controller", .host = manifest.controller.login.host});
   Outcome& last = outcomes.front();
@@ -137,7 +154,8 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
     if (done)
       done = controller.with_host([&](Host& host) {
         return remove_role(
-            host, Role::Controller, deployed, request.purge, true,
+            host, Role::Controller, deployed,
+            {.purge = request.purge, .outputs = request.outputs, .programs = true},
             [&](const std::string& text) { request.crew.progress("controller", text); });
       });
     last.good = last.changed = done.has_value();

@@ -18,8 +18,13 @@ struct DownRequest {
   const hosts::Controller& controller;
   const Crew& crew;
   bool force = false;  // cancel the jobs that run, and forget hosts that do not answer
-  bool purge = false;  // remove state and logs, too
+  bool purge = false;    // remove state and logs, too
+  bool outputs = false;  // with `purge`: also what jobs have written below the state directory
 };
+
+// With this reason `down` drains the nodes while it works. `up` takes such drains back.
+inline constexpr std::string_view kDownDrains = "muster deploy down";
+
 
 // They have the same programs.
 bool same_prefix(const Deployed& a, const Deployed& b);
@@ -27,6 +32,7 @@ bool same_prefix(const Deployed& a, const Deployed& b);
 struct Removal {
   bool programs = false;  // nothing else of muster is below the prefix
   bool purge = false;     // the state directory and the logs, too
+  bool end_jobs = false;  // with `purge`: kill what is left of jobs there; else that is an error
   bool forget = false;    // a host that does not answer counts as done
 };
 // Stops the agent and removes what `up` put there.

@@ -175,8 +175,8 @@ Result<ssh::Output> Host::run(std::string_view script, std::string_view input, D
 }
 
 // sudo reads the password's line, and leaves the rest to the script. -k: it reads it every time.
-// Where a rule lets the user run sh without a password, sudo reads nothing: then the password is the
-// script's first line, and the script must not use it.
+// Where a rule lets the user run sh without a password, sudo reads nothing: then the password is
+// the script's first line, and the script must not use it.
 Result<ssh::Output> Host::with_password(std::string_view script, std::string_view line,
                                         Duration timeout, std::string_view input) {
   std::string bytes;

@@ -25,7 +25,11 @@ Result<void> run_check(Surveyed& one, const hosts::Controller& controller,
     const hosts::HostPort address = hosts::split_address(controller.address);
     query.way_host = address.host;
     query.way_port = address.port;
+    const hosts::HostPort enrol = hosts::split_address(enrol_address(one.wanted));
+    query.enrol_host = enrol.host;
+    query.enrol_port = enrol.port;
   } else {
+    query.enrol_port = hosts::split_address(enrol_address(one.wanted)).port;
     query.listen_port = hosts::split_address(controller.listen).port;
   }
   const std::int64_t before = wall_seconds();
@@ -100,8 +104,8 @@ std::vector<Surveyed> survey(const std::vector<Wanted>& wanted, const hosts::Con
     if (auto checked = run_check(one, controller, version); !checked)
       one.error = std::move(checked.error());
   });
-  const bool controller_runs =
-      !out.empty() && out.front().wanted.role == Role::Controller && out.front().check.running;
+  // One that is to be started again may listen elsewhere by now.
+  bool controller_runs = false;
   const auto with_agent = [&](const Surveyed& controller_host) {
     return std::ranges::any_of(out, [&](const Surveyed& one) {
       return one.wanted.role == Role::Agent && !one.error && one.check.uid == 0 &&
@@ -116,8 +120,12 @@ std::vector<Surveyed> survey(const std::vector<Wanted>& wanted, const hosts::Con
     one.same_machine_as = at->second->wanted.name;
     at->second->same_machine_as = one.wanted.name;
   }
-  for (Surveyed& one : out)
-    if (!one.error) judge_one(one, programs, version, controller_runs, with_agent(one));
+  for (Surveyed& one : out) {
+    if (one.error) continue;
+    judge_one(one, programs, version, controller_runs, with_agent(one));
+    if (one.wanted.role == Role::Controller)
+      controller_runs = one.check.running && !one.steps.start;
+  }
   return out;
 }
 

@@ -8,12 +8,17 @@
 #include <atomic>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <span>
+#include <thread>
 
 #include "common/digest/sha256.h"
 #include "deploy/rollout/actions.h"
 #include "deploy/rollout/controller_host.h"
+#include "deploy/rollout/down.h"
+#include "deploy/rollout/instance.h"
 #include "deploy/rollout/left_over.h"
+#include "deploy/rollout/moved.h"
 #include "deploy/rollout/old_versions.h"
 #include "deploy/rollout/revoked.h"
 
@@ -23,7 +28,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 constexpr auto kControllerStarts = 60s;
-constexpr int kAskEveryMs = 500;
+constexpr int kAskEveryMs = 200;
 constexpr std::size_t kVersionsKept = 2;
 
 class Up {
@@ -46,6 +51,11 @@ class Up {
     controller_ = std::make_unique<ControllerHost>(std::move(*first.host), first.check.places);
     auto locked = controller_->lock(opener(first.wanted.login, request_.crew));
     if (!locked) return fail(std::move(locked.error()));
+    // The controller's host is alone at first, and leaves this machine time to compress for the
+    // others.
+    const std::jthread ahead([programs = to_send()] {
+      for (const ProgramBytes* each : programs) (void)each->compressed();
+    });
     auto done = locked_run();
     controller_->unlock();
     if (!done) return fail(std::move(done.error()));
@@ -55,6 +65,16 @@ class Up {
 
  private:
   [[nodiscard]] const std::string& version() const { return request_.programs.version(); }
+
+  [[nodiscard]] std::set<const ProgramBytes*> to_send() const {
+    std::set<const ProgramBytes*> out;
+    for (const Surveyed& one : all_) {
+      if (one.stopped() || !one.check.gzip) continue;
+      for (const std::string& name : one.steps.upload)
+        out.insert(&request_.programs.bytes(one.check.arch, name));
+    }
+    return out;
+  }
 
   Result<void> locked_run() {
     auto found = controller_->read_manifest();
@@ -88,6 +108,7 @@ class Up {
       if (i > 0 && !all_[i].stopped()) finish(i, agent(all_[i]));
     });
     wait_registered(*before);
+    take_back_drains(*before);
     outcomes_left_ = left_over(manifest_, all_);
     if (request_.prune)
       outcomes_left_ = prune(outcomes_left_, *controller_, *before, manifest_, request_.crew);
@@ -160,7 +181,7 @@ class Up {
     for_each_host(all_.size(), [&](std::size_t i) {
       Surveyed& one = all_[i];
       if (i == 0 || one.stopped()) return;
-      if (one.check.way == WayState::Refused) {
+      if (one.check.way == WayState::Refused || one.check.enrol_way == WayState::Refused) {
         if (auto checked =
                 check_again(one, request_.file.controller, &request_.programs, version(), true);
             !checked)
@@ -168,6 +189,7 @@ class Up {
       }
       if (!one.error && one.check.credentials_cluster != cluster_id_) one.steps.issue = true;
       mark_revoked(one, revoked_);
+      mark_moved(one, manifest_);
     });
     bool any = false;
     for (std::size_t i = 1; i < all_.size(); ++i) {
@@ -186,7 +208,8 @@ class Up {
 
   // The one step that gives a node its identity.
   Result<void> give_credentials(Surveyed& one) {
-    auto credentials = controller_->issue_credentials(one.wanted.name);
+    auto credentials =
+        controller_->issue_credentials(one.wanted.name, !enrol_address(one.wanted).empty());
     if (!credentials) return fail(std::move(credentials.error()));
     return write_credentials(*one.host, one.check.places,
                              std::string_view(credentials->c_str(), credentials->size()));
@@ -234,8 +257,34 @@ class Up {
     say(all_[i], done.error().message);
   }
 
+  // A `down` that was killed left its nodes drained.
+  void take_back_drains(const Nodes& before) {
+    std::vector<std::string> drained;
+    for (const auto& [name, node] : before)
+      if (node.drained_for == kDownDrains) drained.push_back(name);
+    if (auto done = controller_->undrain(drained); !done) say(all_.front(), done.error().message);
+  }
+
   // An agent of before that was alive still counts as alive for a while. So the controller must
-  // hear of its node once more, after its first answer: the agents of before have ended then.
+  // hear of its node once more, after its first answer: the agents of before have ended then. And
+  // it must hear of this host's own agent: another one may have the name.
+  bool is_registered(std::size_t i, const Nodes& before, const Nodes& first, const Nodes& now) {
+    const auto at = now.find(all_[i].wanted.name);
+    if (at == now.end() || !at->second.alive) return false;
+    if (!all_[i].steps.start) return true;
+    const auto old = before.find(at->first);
+    const auto then = first.find(at->first);
+    if (old != before.end() && old->second.alive && then != first.end() &&
+        then->second.last_heard == at->second.last_heard)
+      return false;
+    const auto instance = read_instance(*all_[i].host, all_[i].check.places);
+    if (instance && *instance == at->second.instance) return true;
+    outcomes_[i].text = !instance           ? instance.error().message
+                        : instance->empty() ? ""
+                                            : "the controller sees another agent of this name";
+    return false;
+  }
+
   void wait_registered(const Nodes& before) {
     std::vector<std::size_t> waiting;
     for (std::size_t i = 1; i < all_.size(); ++i)
@@ -246,14 +295,13 @@ class Up {
       const auto nodes = controller_->nodes();
       if (nodes) {
         if (!first) first = *nodes;
+        std::vector<char> there(all_.size());
+        for_each_host(waiting.size(), [&](std::size_t at) {
+          there[waiting[at]] = is_registered(waiting[at], before, *first, *nodes) ? 1 : 0;
+        });
         std::erase_if(waiting, [&](std::size_t i) {
-          const auto at = nodes->find(all_[i].wanted.name);
-          if (at == nodes->end() || !at->second.alive) return false;
-          const auto old = before.find(at->first);
-          const auto then = first->find(at->first);
-          if (all_[i].steps.start && old != before.end() && old->second.alive &&
-              then != first->end() && then->second.last_heard == at->second.last_heard)
-            return false;
+          if (there[i] == 0) return false;
+          outcomes_[i].text.clear();
           if (outcomes_[i].changed) say(all_[i], "registered");
           return true;
         });
@@ -266,8 +314,9 @@ class Up {
     for (const std::size_t i : waiting) {
       const std::string line = log_end(*all_[i].host, Role::Agent, all_[i].check.places);
       outcomes_[i].good = false;
+      const std::string seen = outcomes_[i].text.empty() ? last : outcomes_[i].text;
       outcomes_[i].text = fmt::format(
-          "the agent was started, and {} after {} s{}", last, request_.register_time.count(),
+          "the agent was started, and {} after {} s{}", seen, request_.register_time.count(),
           line.empty() ? "" : fmt::format("; its log ends with: {}", line));
       say(all_[i], outcomes_[i].text);
     }

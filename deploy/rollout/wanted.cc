@@ -51,6 +51,13 @@ std::vector<std::string_view> programs_of(Role role) {
   return {"muster", "muster-agent", "muster-worker"};
 }
 
+std::string_view enrol_address(const Wanted& wanted) {
+  constexpr std::string_view kOption = "--enrol=";
+  for (const std::string_view word : wanted.options)
+    if (word.starts_with(kOption)) return word.substr(kOption.size());
+  return {};
+}
+
 std::vector<Wanted> wanted_of(const hosts::HostsFile& file) {
   std::vector<Wanted> out;
   out.push_back({.role = Role::Controller,

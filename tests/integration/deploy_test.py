@@ -347,10 +347,6 @@ class Lock(DeployTest):
         self.assertRegex("".join(outs), r"operator@\S+ deploys since 20\d\d-")
         self.assertEqual(self.head.sh(f"ls {self.DIR}/deploy"), "manifest.json\n")
 
-    def test_a_file_in_its_place_is_no_lock(self):
-        self.head.sh(f"mkdir -p {self.DIR}/deploy; : > {self.DIR}/.muster-deploy; : > {self.DIR}/deploy/lock")
-        self.fleet.deploy("up")
-
     def test_it_is_kept_during_a_long_step_and_another_ones_stays(self):
         hold = Hold(self.head, "gzip")
         self.addCleanup(hold.close)

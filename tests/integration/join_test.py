@@ -18,7 +18,7 @@ import unittest
 from cluster import BIN, DEADLINE, Cluster, wait_until
 
 HOUR_MS = 3600 * 1000
-REFUSED = 70
+REFUSED = 77
 
 
 class Relay:

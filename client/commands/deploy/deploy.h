@@ -24,7 +24,7 @@ struct DeployOptions {
   std::string file;
   std::vector<std::string> bundles;
   std::string ssh_config;
-  bool accept_new = false, force = false, purge = false, prune = false;
+  bool accept_new = false, force = false, purge = false, prune = false, outputs = false;
   std::string timeout = "60s";
 };
 

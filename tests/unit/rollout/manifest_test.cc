@@ -79,7 +79,7 @@ TEST(Unit, IsThePackagedOneWithAnotherCommandLine) {
     const std::string text = config_text(wanted, places);
     const std::string packaged(packaged_unit(role));
     for (const char* line :
-         {"Restart=always\n", "RestartSec=2\n", "RestartPreventExitStatus=64\n",
+         {"Restart=always\n", "RestartSec=2\n", "RestartPreventExitStatus=64",
           "TasksMax=infinity\n", "LimitNOFILE=1024:1048576\n", "StartLimitIntervalSec=0\n",
           "\n[Install]\nWantedBy=multi-user.target\n"}) {
       EXPECT_THAT(packaged, HasSubstr(line));
