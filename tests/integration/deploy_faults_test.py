@@ -8,6 +8,8 @@ Run:  /usr/bin/python3 -B tests/integration/deploy_faults_test.py [-v] [CASE]   
 import datetime
 import json
 import re
+import shutil
+import unittest
 
 import namespaces
 import ssh_hosts
@@ -141,6 +143,24 @@ class Certificates(FaultsTest):
             until = datetime.datetime.fromisoformat(re.search(r"until +(\S+)", shown)[1].replace("Z", "+00:00"))
             self.assertEqual((until - datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)).days, days)
             self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
+
+
+@unittest.skipUnless(shutil.which("sudo"), "there is no 'sudo'")
+class SudoForSh(FaultsTest):
+    """A rule of sudoers lets the user run sh without a password, and the rest with one."""
+
+    options = {
+        1: {
+            "setup": "printf 'Defaults lecture=never\\nann ALL=(ALL) NOPASSWD: /bin/sh, /usr/bin/sh, PASSWD: /usr/bin/id\\n' > /tmp/sudoers\n"
+            "chmod 440 /tmp/sudoers; mount --bind /tmp/sudoers /etc/sudoers"
+        }
+    }
+
+    def test_it_needs_no_password(self):
+        self.only(1, user="ann", sudo=True)
+        self.assertEqual(self.fleet.deploy("up").count(" done "), HOSTS)
+        self.assertEqual(self.fleet.hosts[1].sh("stat -c %U /opt/muster/agent").strip(), "root")
+        self.fleet.deploy("down", "--purge")
 
 
 if __name__ == "__main__":
