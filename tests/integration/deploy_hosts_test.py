@@ -78,6 +78,8 @@ class Typed:
 
 
 class FieldTest(DeployTest):
+    count = 3  # also where MUSTER_TEST_HOSTS asks for more
+
     def tearDown(self):
         self.fleet.write_known()
         self.fleet.write_hosts()
