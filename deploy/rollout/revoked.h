@@ -15,8 +15,8 @@ namespace muster::rollout {
 using RevokedKeys = std::map<std::string, std::string>;
 
 Result<RevokedKeys> read_revoked(ControllerHost& controller);
-// A note, and the steps to new credentials: hosts.yaml names the node, so it shall be there. What
-// has no note gets none.
+// Where the agent's key was revoked: adds a note, and the steps to new credentials, because
+// hosts.yaml names the node.
 void mark_revoked(Surveyed& agent, const RevokedKeys& revoked);
 
 }  // namespace muster::rollout

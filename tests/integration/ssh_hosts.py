@@ -39,7 +39,7 @@ hostname "$NAME"
 for d in /opt /var/lib /root /home /tmp; do mount -t tmpfs -o mode=755 none $d; done
 chmod 1777 /tmp
 [ -z "$OPT" ] || mount -o "remount,$OPT" /opt
-for f in passwd group shadow; do mount --bind "$FILES/$f" /etc/$f; done
+for f in passwd group shadow hosts; do mount --bind "$FILES/$f" /etc/$f; done
 for home in /root /home/ann; do mkdir -p $home/.ssh; cp "$FILES/authorized_keys" $home/.ssh/; chmod 700 $home $home/.ssh; done
 chown -R 1500:1500 /home/ann
 mkdir -p /run/sshd
@@ -59,6 +59,8 @@ class SshHost:
         self.make_key()
         self._write("passwd", passwd)
         self._write("group", GROUPS)
+        # There is no name server, and sudo looks its own host up.
+        self._write("hosts", f"127.0.0.1 localhost\n::1 localhost\n{self.address} {self.name}\n")
         self._write("shadow", shadow, 0o600)
         shutil.copy(os.path.join(folder, "id.pub"), os.path.join(self.files, "authorized_keys"))
         self._write(
