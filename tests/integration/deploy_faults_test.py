@@ -33,8 +33,11 @@ class FaultsTest(DeployTest):
         self.fleet.write_hosts(agent=lambda each: keys if each == number else {})
 
     def sleeping_job(self):
-        head = self.fleet.hosts[0]
-        head.sh("printf 'name: long\\nengine: command\\nlaunch: {run: exec sleep 987}\\nresources: {nodes: 2, devices: 1, type: cpu}\\n' > /tmp/long.yaml")
+        text = (
+            "name: long\nengine: command\nlaunch: {run: exec sleep 987}\nresources: {nodes: 2, devices: 1, type: cpu}\n"
+            "outputs: {dir: /tmp/out}\nrecovery: {max_restarts: 0}\n"
+        )
+        self.fleet.hosts[0].sh(f"cat > /tmp/long.yaml <<'END'\n{text}END")
         self.fleet.muster("run", "/tmp/long.yaml", "-d")
         wait_until(lambda: all(self.sleepers(host) for host in self.fleet.hosts[1:]), what="the job's ranks")
 
