@@ -10,7 +10,6 @@ namespace muster::io {
 
 Result<void> check_own_dir(const std::filesystem::path& dir) {
   const std::string doing = "opening state directory '" + dir.string() + "'";
-  const std::string doing = "opening state directory '" + dir.string() + "'";
   struct stat info{};
   if (::stat(dir.c_str(), &info) != 0) return fail_errno(doing, errno);
   if (info.st_uid == ::geteuid()) return {};
