@@ -392,7 +392,7 @@ class Addresses(FieldTest):
         fleet = self.fleet
         with open(os.path.join(fleet.folder, "known_hosts"), "w", encoding="utf-8") as file:
             file.write(fleet.hosts[0].known())
-        self.assertRegex(fleet.deploy("plan", code=1), r"n1: problem: .*the host's key is not known: .*--accept-new")
+        self.assertRegex(fleet.deploy("plan", code=1), r"n1: problem: .*the host's key is not known: .*accept.new")
         fleet.deploy("plan", "--accept-new")
         fleet.deploy("plan")
 
