@@ -117,6 +117,7 @@ void Agent::stop() {
     }
     news_ready_.reset();
     if (link_) link_->stop();
+    if (outputs_) outputs_->stop();
     if (identity_later_.under_way()) store_identity(true);
     if (host_) host_->close();  // from now on nobody calls the watch
     closed.set_value();

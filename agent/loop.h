@@ -9,6 +9,8 @@
 //   probe:  at intervals, on its own thread: readings go with the next heartbeat; changed devices
 //           cause a new Hello
 //   news:   of the kernel's network interfaces and routes: a change causes a new Hello
+//   outputs: the directory that the controller names is checked, on a thread of its own; what
+//            changes goes with the next heartbeat
 //   stop:   prober, host, link, log push, watch. Workers and ranks stay; a later start adopts them.
 //
 // Nothing polls here. The heartbeat is the only timer of an idle agent. A retry timer runs only
@@ -31,6 +33,7 @@
 #include "agent/logs/watch.h"
 #include "agent/probe/device_book.h"
 #include "agent/probe/interface_news.h"
+#include "agent/probe/outputs_watch.h"
 #include "agent/probe/own_processes.h"
 #include "agent/probe/prober.h"
 #include "agent/run/host.h"
@@ -62,6 +65,10 @@ struct AgentOptions {
   std::function<Result<rpc::Endpoint>()> endpoint;  // thread-safe
   // called on the loop when the controller can never accept this agent
   std::function<void(const Error&)> on_permanent;
+  // The CAs that the controller names; on the loop. Empty: nobody is interested.
+  std::function<void(v1::Authorities)> on_authorities = {};
+  // A try to connect brought no answer; on the loop. Empty: nobody is interested.
+  std::function<void()> on_unreached = {};
   const Clock* clock = &system_clock();
 };
 
@@ -142,6 +149,7 @@ class Agent {
   void obey();
   void store_identity(bool now);
   void probe_disk();
+  void check_outputs(const std::string& root);
   [[nodiscard]] std::string disk_text() const;
 
   async::Loop& loop_;
@@ -156,6 +164,8 @@ class Agent {
   // errno of the last write test on the state directory's disk; 0: the disk takes writes
   int disk_error_ MUSTER_GUARDED_BY(loop_) = 0;
   std::optional<v1::HostReading> host_reading_ MUSTER_GUARDED_BY(loop_);  // none: no check yet
+  // Null: the controller has named no directory.
+  std::unique_ptr<probe::OutputsWatch> outputs_ MUSTER_GUARDED_BY(loop_);
 
   std::unique_ptr<Watch> watch_;  // outlives the Host, which calls it
   std::unique_ptr<Host> host_;

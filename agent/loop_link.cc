@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "agent/core/clock_skew.h"
+#include "agent/link/own_credentials.h"
 #include "agent/link/sendable.h"
 #include "agent/loop.h"
 #include "agent/probe/host_check.h"
+#include "agent/probe/outputs_check.h"
 #include "common/base/version.h"
 #include "common/log/log.h"
 #include "common/proto/proto_time.h"
@@ -46,6 +48,8 @@ void Agent::start_link() {
                                BootTime sent) { return on_welcome(welcome, sent); },
           .on_orders = [this](v1::Orders orders) { on_orders(std::move(orders)); },
           .on_files_wanted = [this](v1::FilesWanted wanted) { files_->send(std::move(wanted)); },
+          .on_authorities = options_.on_authorities,
+          .on_unreached = options_.on_unreached,
           .on_fact_ack = [this](const v1::FactAck& ack) { on_fact_ack(ack); },
           .on_heartbeat_ack = [this](const v1::HeartbeatAck& ack) { on_heartbeat_ack(ack); },
           .on_down = [this] { on_down(); },
@@ -116,6 +120,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     heartbeat_interval_ = interval;
   host_->renew_leases(hello_sent);
   outbox_.reconnected();
+  check_outputs(welcome.outputs_root());
   // before the facts: a sweep among them must not arrive before the checkpoints of its run
   heartbeat();
   for (const auto& [run, seen] : host_->seen()) gather(run);
@@ -241,7 +246,11 @@ void Agent::heartbeat() {
   }
   probe_disk();
   if (disk_error_ != 0) heartbeat.set_disk_trouble(disk_text());
-  if (host_reading_) *heartbeat.mutable_host() = *host_reading_;
+  if (host_reading_) {
+    *heartbeat.mutable_host() = *host_reading_;
+    if (auto outputs = outputs_ ? outputs_->take() : std::nullopt)
+      *heartbeat.mutable_host()->mutable_outputs() = *std::move(outputs);
+  }
   *heartbeat.mutable_wall() = to_proto(now.wall);
   // a lease is renewed in its own disk space
   const bool full = disk_error_ == ENOSPC || disk_error_ == EDQUOT;
@@ -271,7 +280,7 @@ void Agent::probe_disk() {
                                                   .cgroup_trouble = options_.cgroup_trouble}] {
         v1::HostReading host = probe::check_host(check);
         if (const auto found = endpoint(); found && found->credentials)
-          *host.mutable_certificate_ends() = to_proto(found->credentials->not_after);
+          report_credentials(*found->credentials, host);
         loop_.post("probed the disk", [this, error = write_error(layout), host = std::move(host)] {
           loop_.assert_on();
           disk_probe_.ended();
@@ -286,6 +295,25 @@ void Agent::probe_disk() {
           heartbeat_soon();
         });
       });
+}
+
+// The controller has forgotten what was reported on an earlier connection.
+void Agent::check_outputs(const std::string& root) {
+  loop_.assert_on();
+  if (!root.starts_with('/') || root.contains('\0')) return;
+  if (outputs_) {
+    outputs_->watch(root);
+    outputs_->send_again();
+    return;
+  }
+  auto started = probe::OutputsWatch::start(
+      root, {.check = [instance = controller_.identity().instance.str()](const std::string& dir) {
+        return probe::check_outputs(dir, instance);
+      }});
+  if (started)
+    outputs_ = *std::move(started);
+  else
+    log::warn(started.error().message + "; whether nodes share it stays unknown");
 }
 
 std::string Agent::disk_text() const {

@@ -1,7 +1,8 @@
 // muster-agent: main() only connects the parts.
 //
 // Exit codes: 0 stopped by SIGTERM or SIGINT; 12 a second agent on this state directory; 64 usage;
-// 70 every other error that another try cannot correct (including an agent of another cluster).
+// 70 every other error that another try cannot correct (including an agent of another cluster);
+// 77 the controller refused the join for good.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "agent/probe/device_book.h"
 #include "agent/probe/fixed_inventory.h"
 #include "agent/probe/inventory.h"
+#include "common/base/exit_codes.h"
 #include "common/base/wall_clock_offset.h"
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
@@ -35,7 +37,7 @@ using namespace muster;
 constexpr std::size_t kDescriptorsWanted = 256;
 
 int exit_code(const Error& error) {
-  if (error.code == ErrorCode::InvalidArgument) return 64;
+  if (error.code == ErrorCode::InvalidArgument) return kExitUsage;
   if (error.code == ErrorCode::Conflict) return 12;
   return 70;
 }
@@ -98,6 +100,10 @@ Result<int> run(const agent::CommandLine& line) {
                     "' is not there or not executable; name it with --worker");
   }
   const auto joined = join_first(line, state->layout());
+  if (!joined && joined.error().code == ErrorCode::NotAllowed) {
+    log::error(joined.error().message);
+    return kExitRefused;
+  }
   if (!joined) return fail(Error(joined.error()));
   if (!*joined) return 0;
   auto boot = agent::read_boot_id();
@@ -183,17 +189,23 @@ Result<int> run(const agent::CommandLine& line) {
   options.on_permanent = [&](const Error&) { end(70); };
   async::Signals signals(loop, {SIGTERM, SIGINT}, [&](int) { end(0); });
   const std::filesystem::path pending_key = state->layout().enrol_key();
-  agent::Agent agent(loop, std::move(*state), std::move(options));
   std::optional<agent::Renewal> renewal;
+  if (!line.enrol.empty() || (!line.credentials.empty() && !rpc::is_unix(controller)))
+    renewal.emplace(agent::RenewalOptions{.enrol = line.enrol,
+                                          .credentials = line.credentials,
+                                          .pending_key = pending_key,
+                                          .node = line.name.str(),
+                                          .seed = std::random_device{}()},
+                    system_clock());
+  options.on_authorities = [&renewal](v1::Authorities authorities) {
+    if (renewal) renewal->trust(authorities.ca(), authorities.signing());
+  };
+  options.on_unreached = [&renewal] {
+    if (renewal) renewal->unreached();
+  };
+  agent::Agent agent(loop, std::move(*state), std::move(options));
   Result<int> result = 0;
   if (auto started = agent.start(); started) {
-    if (!line.enrol.empty())
-      renewal.emplace(agent::RenewalOptions{.enrol = line.enrol,
-                                            .credentials = line.credentials,
-                                            .pending_key = pending_key,
-                                            .node = line.name.str(),
-                                            .seed = std::random_device{}()},
-                      system_clock());
     result = ended.get_future().get();
     log::info(*result == 0
                   ? "leaving on a signal; workers and ranks stay, the next start adopts them"
@@ -201,9 +213,9 @@ Result<int> run(const agent::CommandLine& line) {
   } else {
     result = fail(std::move(started).error());
   }
-  renewal.reset();
   agent.stop();
   loop.stop();
+  renewal.reset();
   return result;
 }
 

@@ -13,7 +13,9 @@
 #include "common/base/duration.h"
 #include "common/base/label.h"
 #include "common/base/names.h"
+#include "common/config/checks.h"
 #include "common/config/config_file.h"
+#include "common/process/cgroup.h"
 #include "common/rpc/endpoint_file.h"
 #include "common/rundir/layout.h"
 
@@ -55,6 +57,18 @@ Result<void> complete_enrol(CommandLine& line) {
     return fail(std::move(sound.error()).in("--enrol"));
   if (line.credentials.empty())
     line.credentials = rundir::AgentLayout(line.state_dir).credentials();
+  return {};
+}
+
+// What choose_cgroup_base() needs, which makes groups there at the start.
+Result<void> check_cgroup(const std::string& wanted) {
+  if (wanted == "auto" || wanted == "none") return {};
+  if (!wanted.starts_with('/'))
+    return fail(ErrorCode::InvalidArgument, "give 'auto', 'none' or an absolute directory");
+  if (auto sound = process::check_group_parent(wanted); !sound)
+    return fail(ErrorCode::InvalidArgument,
+                sound.error().message +
+                    "; give a directory of a cgroup v2 tree that this user may write, or none");
   return {};
 }
 
@@ -100,12 +114,14 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
   app.add_option("--controller", line.controller,
                  "the controller: unix:/path, host:port, or its endpoint file")
       ->envname("MUSTER_CONTROLLER")
+      ->check(config::path())
       ->required();
   app.add_option(
          "--credentials", credentials,
          "for host:port: this node's key and certificate (mode 0600), as 'muster cert issue "
          "--node' makes them")
       ->envname("MUSTER_CREDENTIALS")
+      ->check(config::path())
       ->type_name("FILE");
   app.add_option(
          "--enrol", line.enrol,
@@ -119,6 +135,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
                  "input: a node that has no certificate yet joins the cluster with it; later it is "
                  "not read")
       ->envname("MUSTER_JOIN")
+      ->check(config::path())
       ->type_name("FILE");
   app.add_option("--name", name, "this node's name in the cluster (default: the host's name)")
       ->envname("MUSTER_NODE_NAME");
@@ -126,6 +143,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
                  "this agent's own directory (default: of root, /var/lib/muster/agent; else "
                  "~/.local/state/muster/agent)")
       ->envname("MUSTER_STATE_DIR")
+      ->check(config::path())
       ->type_name("DIR");
   CLI::Option* devices_option =
       app.add_option("--devices", devices,
@@ -137,6 +155,7 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
                  "a file with one device a line, in place of asking the tools: id=0 "
                  "type=ascend910b address=192.1.1.4 ...")
       ->envname("MUSTER_DEVICES_FROM")
+      ->check(config::path())
       ->excludes(devices_option);
   app.add_option("--probe-interval", probe_interval,
                  "time between probes of the health of devices, as 30s; 0: they are probed once")
@@ -153,15 +172,18 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--worker", worker, "the muster-worker binary (default: next to muster-agent)")
       ->envname("MUSTER_WORKER")
+      ->check(config::path())
       ->type_name("FILE");
   app.add_option("--cgroup", line.cgroup,
                  "auto, none, or a writable cgroup v2 directory for the runs")
       ->envname("MUSTER_CGROUP")
+      ->check(config::path())
       ->capture_default_str();
   app.add_option("--container-tool", line.container.tool,
                  "what runs jobs with runtime.image: a path, or a name on PATH (default: podman, "
                  "else docker)")
-      ->envname("MUSTER_CONTAINER_TOOL");
+      ->envname("MUSTER_CONTAINER_TOOL")
+      ->check(config::path());
   app.add_option(
       "--container-arg", line.container.args,
       "--container-arg=--runtime=runc: an argument before the tool's verb, may be repeated");
@@ -169,11 +191,13 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
                  "bytes that a run's disks must have free before it starts (below 256 MiB, logs "
                  "lose their oldest bytes)")
       ->envname("MUSTER_MIN_FREE")
+      ->check(config::size())
       ->capture_default_str();
   app.add_option("--log-file", line.log_file,
                  "lines, and all else that would go to stderr, go into this file; at 64 MiB of "
                  "lines it is turned over, and three old ones are kept")
-      ->envname("MUSTER_LOG_FILE");
+      ->envname("MUSTER_LOG_FILE")
+      ->check(config::path());
   app.add_option("--log-level", line.log_level, "debug, info, warn, error or off")
       ->envname("MUSTER_LOG_LEVEL")
       ->capture_default_str()
@@ -222,6 +246,9 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
     if (auto sound = rpc::check_address(line.controller); !sound)
       return fail(std::move(sound).error().in(reading("--controller") + "--controller"));
   }
+  if (auto sound = check_cgroup(line.cgroup); !sound)
+    return fail(
+        std::move(sound.error()).in(reading("--cgroup") + "--cgroup '" + line.cgroup + "'"));
   line.name = NodeName(name);
   line.state_dir = state_dir;
   line.worker = std::filesystem::absolute(worker);

@@ -56,16 +56,21 @@ int run_verb(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough(false);
   app.add_option("--controller", context.controller,
-                 "unix:/path, host:port, or an endpoint file (default: the private cluster's)")
+                 "unix:/path, host:port, or an endpoint file (default: that of the private "
+                 "cluster, where there "
+                 "is one, else that of 'muster login')")
       ->type_name("ADDRESS");
   app.add_option("--credentials", context.credentials,
-                 "for host:port: your key and certificate, as 'muster cert issue' makes them")
+                 "for host:port: your key and certificate, as 'muster cert issue' makes them "
+                 "(default: those "
+                 "of 'muster login')")
       ->type_name("FILE");
   for (const auto add :
-       {add_run,   add_import,    add_plan,       add_validate, add_explain, add_ps,     add_show,
-        add_why,   add_logs,      add_events,     add_watch,    add_wait,    add_cancel, add_resume,
-        add_ckpt,  add_ranktable, add_env,        add_node,     add_cluster, add_doctor, add_cert,
-        add_token, add_local,     add_completion, add_deploy,   add_version}) {
+       {add_run,     add_import,     add_plan,   add_validate,  add_explain, add_ps,
+        add_show,    add_why,        add_logs,   add_events,    add_watch,   add_wait,
+        add_cancel,  add_resume,     add_ckpt,   add_ranktable, add_env,     add_node,
+        add_cluster, add_doctor,     add_cert,   add_token,     add_login,   add_logout,
+        add_local,   add_completion, add_deploy, add_version}) {
     add(app, context, exit);
   }
   app.footer(kFirstSteps);  // after the verbs, which would inherit it

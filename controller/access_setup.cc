@@ -21,9 +21,10 @@ std::string own_user() {
   return "uid-" + std::to_string(::geteuid());
 }
 
-AccessReload::AccessReload(async::Loop& loop, const std::filesystem::path& file, Access& access) {
+AccessReload::AccessReload(async::Loop& loop, const std::filesystem::path& file, Access& access,
+                           std::function<void()> changed) {
   signals_ = std::make_unique<async::Signals>(
-      loop, std::initializer_list<int>{SIGHUP}, [&access, file](int) {
+      loop, std::initializer_list<int>{SIGHUP}, [&access, file, changed = std::move(changed)](int) {
         if (file.empty()) {
           log::info("nothing is read again: there is no access file (--access)");
           return;
@@ -35,6 +36,7 @@ AccessReload::AccessReload(async::Loop& loop, const std::filesystem::path& file,
           return;
         }
         access.replace(*std::move(policy));
+        changed();
         log::info("the access file was read again", {{"file", file.string()}});
       });
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,10 +23,11 @@ std::string own_user();
 
 // Reads the file again at SIGHUP. A file with mistakes is logged, and the policy of before stays.
 // Without a file SIGHUP is logged, and does nothing else: `systemctl reload` ends no controller.
-// `access` must outlive it.
+// `access` must outlive it. `changed` is called after a new policy counts.
 class AccessReload {
  public:
-  AccessReload(async::Loop& loop, const std::filesystem::path& file, Access& access);
+  AccessReload(async::Loop& loop, const std::filesystem::path& file, Access& access,
+               std::function<void()> changed);
 
  private:
   std::unique_ptr<async::Signals> signals_;

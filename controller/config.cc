@@ -1,10 +1,13 @@
 #include "controller/config.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 
 #include "common/base/duration.h"
+#include "common/config/checks.h"
 #include "common/config/config_file.h"
 #include "common/rpc/channel.h"
 #include "controller/core/core.h"
@@ -13,6 +16,7 @@ namespace muster::controller {
 namespace {
 
 constexpr int kUsage = 64;
+constexpr std::size_t kOutputsRootMost = 1'024;  // characters; programs have to live with the path
 
 constexpr const char* kAbout =
     "muster-controller: decides which job runs where, and remembers it.\n"
@@ -67,6 +71,44 @@ Result<void> check_enrol(const std::string& address) {
   return {};
 }
 
+Result<void> check_login_socket(const Config& config) {
+  if (config.login_socket.empty()) return {};
+  const std::string doing = "--login-socket '" + config.login_socket + "'";
+  if (auto sound = rpc::check_address("unix:" + config.login_socket); !sound)
+    return fail(ErrorCode::InvalidArgument, doing + ": give an absolute path of at most 107 bytes");
+  const auto state = (config.state_dir / "").string();
+  if (config.login_socket.starts_with(state))
+    return fail(ErrorCode::InvalidArgument,
+                doing +
+                    ": only the controller's user gets into the state directory; choose a path "
+                    "that every user reaches, as /run/muster/login.sock");
+  if (std::ranges::all_of(config.listen, rpc::is_unix))
+    return fail(ErrorCode::InvalidArgument,
+                doing +
+                    ": a user's certificate is for calls over TCP, and there are none; give "
+                    "--listen HOST:PORT, too");
+  return {};
+}
+
+// The path is the same text on every node, so it must not depend on where the controller is
+// started.
+Result<void> complete_outputs_root(Config& config) {
+  if (config.outputs_root.empty()) return {};
+  const std::string given = config.outputs_root.string();
+  const bool plain = std::ranges::none_of(
+      given, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+  if (given.starts_with('/') && plain && given.size() <= kOutputsRootMost) {
+    config.outputs_root = config.outputs_root.lexically_normal();
+    if (!config.outputs_root.has_filename())
+      config.outputs_root = config.outputs_root.parent_path();
+    if (config.outputs_root.has_relative_path()) return {};
+  }
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("--outputs-root '{}': give an absolute path of at most {} plain "
+                          "characters, below '/', that is the same on every node",
+                          plain ? given : "...", kOutputsRootMost));
+}
+
 // Callers of this machine use the socket; over TCP they would need certificates.
 Result<void> complete_listen(Config& config) {
   for (const std::string& address : config.listen) {
@@ -98,7 +140,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   };
   option("--state-dir", config.state_dir, "MUSTER_CONTROLLER_STATE_DIR",
          "Directory of journal, logs and outputs; made with mode 0700 where missing. Required")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check(config::path());
   option(
       "--listen", config.listen, "MUSTER_CONTROLLER_LISTEN",
       "Address to serve, repeatable: unix:/path or host:port (port 0: a free one). Over TCP there "
@@ -108,16 +151,29 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   option("--enrol", config.enrol, "MUSTER_CONTROLLER_ENROL",
          "A second port, for nodes that have no certificate yet, or whose certificate is to be "
          "renewed: HOST:PORT (port 0: a free one). There a node joins with a token ('muster token "
-         "create'). Default: none")
+         "create'), and a user logs in with one. Default: none")
       ->type_name("HOST:PORT");
+  option("--login-socket", config.login_socket, "MUSTER_CONTROLLER_LOGIN_SOCKET",
+         "A unix socket for every user of this machine: there 'muster login' gives a user a "
+         "certificate of the own name, without a token. 'muster login' looks at "
+         "/run/muster/login.sock. Needs --listen HOST:PORT. Default: none")
+      ->type_name("PATH");
   option("--endpoint-file", config.endpoint_file, "MUSTER_CONTROLLER_ENDPOINT_FILE",
          "Where to write the address for clients and agents on this machine. Default "
          "STATE_DIR/endpoint.json")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(config::path());
   option("--access", config.access_file, "MUSTER_CONTROLLER_ACCESS",
          "YAML file that gives users their roles: viewer, user, operator, admin. Read at the start "
          "and at SIGHUP. Without it every user with a certificate is 'user'")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(config::path());
+  option("--outputs-root", config.outputs_root, "MUSTER_CONTROLLER_OUTPUTS_ROOT",
+         "Directory, the same on every node, for outputs and checkpoints of jobs that name none "
+         "(outputs.dir): best on storage that all nodes share. Jobs of before keep theirs. Default "
+         "STATE_DIR/outputs")
+      ->type_name("DIR")
+      ->check(config::path());
   option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL",
          "debug, info, warn, error or off; lines go to stderr and STATE_DIR/controller.log")
       ->capture_default_str()
@@ -125,11 +181,13 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   option("--log-file", config.log_file, "MUSTER_CONTROLLER_LOG_FILE",
          "Lines, and all else that would go to stderr, go into this file alone; at 64 MiB of lines "
          "it is turned over, and three old ones are kept")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(config::path());
   option("--log-quota", config.log_quota, "MUSTER_CONTROLLER_LOG_QUOTA",
          "Room for all ranks' logs together, as 20GB, where the disk has it in addition to the 320 "
          "MiB that logs leave free; the oldest finished jobs' logs go first. Default 20GB")
       ->transform(CLI::AsSizeValue(false))
+      ->transform(config::size())
       ->type_name("SIZE");
   app.add_flag("--accept-loss", config.accept_loss,
                "For one start: go on with a damaged or older journal, whose newest records are "
@@ -158,6 +216,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
                  "Print what the journal of this state directory adds up to, then end; the "
                  "controller must not be running")
       ->type_name("DIR")
+      ->check(config::path())
       ->configurable(false);
   const auto end = [&](int code, std::string text) {
     line.exit_code = code;
@@ -193,6 +252,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   config.state_dir = std::filesystem::absolute(config.state_dir, ignored).lexically_normal();
   if (auto sound = complete_listen(config); !sound) return wrong(sound.error(), "--listen");
   if (auto sound = check_enrol(config.enrol); !sound) return wrong(sound.error(), "--enrol");
+  if (auto sound = check_login_socket(config); !sound)
+    return wrong(sound.error(), "--login-socket");
+  if (auto sound = complete_outputs_root(config); !sound)
+    return wrong(sound.error(), "--outputs-root");
   if (config.endpoint_file.empty()) config.endpoint_file = config.state_dir / "endpoint.json";
   auto archive = parse_duration(archive_after);
   if (!archive) return wrong(std::move(archive.error()).in("--archive-after"), "--archive-after");

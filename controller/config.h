@@ -18,7 +18,9 @@ struct Config {
   // At least one is a unix socket; unix:STATE_DIR/controller.sock is added where none is named.
   std::vector<std::string> listen;
   std::string enrol;                    // HOST:PORT of the enrolment port; empty: there is none
+  std::string login_socket;             // path of the enrolment socket; empty: there is none
   std::filesystem::path endpoint_file;  // empty: STATE_DIR/endpoint.json
+  std::filesystem::path outputs_root;   // absolute; empty: STATE_DIR/outputs
   std::string log_level = "info";
   std::filesystem::path access_file;  // empty: none
   std::filesystem::path log_file;     // empty: stderr and state_dir/controller.log

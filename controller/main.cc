@@ -15,17 +15,21 @@
 #include "common/base/wall_clock_offset.h"
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
+#include "common/io/own_dir.h"
 #include "common/log/log.h"
-#include "common/pki/authority_dir.h"
+#include "common/pki/authority_files.h"
 #include "common/pki/host_config.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/endpoint_file.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/tls_port.h"
 #include "controller/access/access.h"
+#include "controller/access/authorities.h"
 #include "controller/access/refusals.h"
 #include "controller/access/revocations.h"
 #include "controller/access_setup.h"
+#include "controller/api/authority_changes.h"
+#include "controller/api/authority_list.h"
 #include "controller/api/certificate_service.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
@@ -35,6 +39,8 @@
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/dump.h"
 #include "controller/enrol/enrolments.h"
+#include "controller/enrol/login_socket.h"
+#include "controller/enrol/logins.h"
 #include "controller/enrol/port.h"
 #include "controller/journal/sqlite_journal.h"
 #include "controller/links/hub.h"
@@ -78,22 +84,54 @@ void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& err
   });
 }
 
+constexpr std::string_view kPkiDir = "pki";  // in the state directory
+
+Result<AuthoritiesNow> open_authorities(const Config& config, const Shell::Started& started,
+                                        const core::Ledger& ledger, const Clock& clock) {
+  const WallTime now = clock.now().wall;
+  auto set = pki::settle_authorities(config.state_dir / kPkiDir, started.cluster.str(),
+                                     plan_of(ledger.access.authorities), now);
+  if (!set) return fail(std::move(set.error()));
+  return authorities_now(std::move(*set), now);
+}
+
+// Somebody has put another CA into the place of the one that signed.
+void record_replaced(Shell& shell, const Authorities& authorities, const std::string& known,
+                     const Clock& clock) {
+  if (!authorities || known.empty()) return;
+  const std::string digest = authorities->certificate().digest();
+  if (digest == known) return;
+  log::warn("the CA is another one; certificates of the one before count no more",
+            {{"signing", digest}, {"before", known}});
+  (void)shell.submit(core::ChangeAuthority{.step = core::AuthorityStep::Signs,
+                                           .sha256 = digest,
+                                           .signing = digest,
+                                           .actor = "owner"},
+                     clock.now(), [](const Outcome&, const View&) {});
+}
+
 // Without a port over TCP nothing needs the CA, and the controller starts without one. Its own
 // certificate is made anew at each start, and lives as long as the CA: who can read the one's key
-// can read the other's.
-Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
-    const Config& config, const Result<pki::Authority>& authority, const Clock& clock,
-    const Access& access, Refusals& refusals, const Revocations& revocations) {
+// can read the other's. Null: there is no such port.
+Result<std::shared_ptr<rpc::LiveTls>> tcp_tls(const Config& config,
+                                              const Authorities& authorities) {
+  const auto now = authorities.now();
   if (std::ranges::all_of(config.listen, rpc::is_unix)) {
-    if (!authority)
-      log::warn("no certificates can be issued", {{"why", authority.error().message}});
-    return std::shared_ptr<grpc::ServerCredentials>();
+    if (now == nullptr)
+      log::warn("no certificates can be issued", {{"why", authorities.why().message}});
+    return std::shared_ptr<rpc::LiveTls>();
   }
-  if (!authority) return fail(Error(authority.error()));
-  auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
-  if (!own) return fail(std::move(own.error()));
+  if (now == nullptr) return fail(Error(authorities.why()));
+  return std::make_shared<rpc::LiveTls>(now->own.front());
+}
+
+std::shared_ptr<grpc::ServerCredentials> tcp_credentials(const std::shared_ptr<rpc::LiveTls>& tls,
+                                                         const Clock& clock, const Access& access,
+                                                         Refusals& refusals,
+                                                         const Revocations& revocations) {
+  if (tls == nullptr) return nullptr;
   return rpc::tls_credentials(
-      *own, clock,
+      tls, clock,
       {.may_call = [&access](const pki::Identity& caller,
                              std::string_view method) { return access.may_call(caller, method); },
        .not_revoked =
@@ -105,44 +143,69 @@ Result<std::shared_ptr<grpc::ServerCredentials>> tcp_credentials(
 
 // Null without --enrol.
 Result<std::unique_ptr<EnrolPort>> start_enrol_port(const Config& config,
-                                                    const Result<pki::Authority>& authority,
-                                                    Enrolments& enrolments, const Clock& clock) {
+                                                    const Authorities& authorities,
+                                                    Enrolments& enrolments, Logins& logins,
+                                                    const Clock& clock) {
   if (config.enrol.empty()) return std::unique_ptr<EnrolPort>();
-  if (!authority) return fail(Error(authority.error()));
-  auto own = pki::issue_controller(*authority, authority->cluster(), clock.now().wall);
-  if (!own) return fail(std::move(own.error()));
-  return EnrolPort::start(config.enrol, *own,
-                          {.join =
-                               [&enrolments](JoinAsk ask, Enrolments::Done done) {
-                                 enrolments.join(std::move(ask), std::move(done));
-                               },
-                           .renew =
-                               [&enrolments](RenewAsk ask, Enrolments::Done done) {
-                                 enrolments.renew(std::move(ask), std::move(done));
-                               }},
-                          clock);
+  const auto now = authorities.now();
+  if (now == nullptr) return fail(Error(authorities.why()));
+  auto port = EnrolPort::start(config.enrol, now->own.front(),
+                               {.join =
+                                    [&enrolments](JoinAsk ask, Enrolments::Done done) {
+                                      enrolments.join(std::move(ask), std::move(done));
+                                    },
+                                .renew =
+                                    [&enrolments](RenewAsk ask, Enrolments::Done done) {
+                                      enrolments.renew(std::move(ask), std::move(done));
+                                    },
+                                .login =
+                                    [&logins](LoginAsk ask, Enrolments::Done done) {
+                                      logins.login(std::move(ask), std::move(done));
+                                    }},
+                               clock, enrol_limits_for(io::descriptor_limit()));
+  if (!port) return port;
+  if (auto all = (*port)->replace(now->own); !all) return fail(std::move(all.error()));
+  return port;
+}
+
+// Null without --login-socket.
+Result<std::unique_ptr<LoginSocket>> start_login_socket(const Config& config, Logins& logins,
+                                                        const Clock& clock) {
+  if (config.login_socket.empty()) return std::unique_ptr<LoginSocket>();
+  return LoginSocket::start(
+      {.path = config.login_socket, .own = {.name = own_user(), .uid = ::geteuid()}},
+      [&logins](SocketLoginAsk ask, Enrolments::Done done) {
+        logins.login(std::move(ask), std::move(done));
+      },
+      clock);
+}
+
+std::vector<std::string> tcp_addresses(const Server& server) {
+  std::vector<std::string> addresses;
+  for (const std::string& address : server.bound()) {
+    if (!rpc::is_unix(address)) addresses.push_back(address);
+  }
+  return addresses;
 }
 
 Result<void> write_endpoint(const Config& config, const Server& server, const EnrolPort* enrol,
                             const ClusterId& cluster) {
   rpc::EndpointFile file{.address = {},
-                         .tcp = {},
+                         .tcp = tcp_addresses(server),
                          .enrol = enrol == nullptr ? std::string() : enrol->bound(),
                          .cluster_id = cluster.str(),
-                         .pid = static_cast<std::uint64_t>(::getpid())};
-  for (const std::string& address : server.bound()) {
-    if (!rpc::is_unix(address)) {
-      file.tcp.push_back(address);
-    } else if (file.address.empty()) {
-      file.address = address;
-    }
-  }
+                         .pid = static_cast<std::uint64_t>(::getpid()),
+                         .login = config.login_socket};
+  const auto socket = std::ranges::find_if(server.bound(), rpc::is_unix);
+  if (socket != server.bound().end()) file.address = *socket;
   return rpc::write_endpoint_file(config.endpoint_file, file);
 }
 
 int run(const Config& config) {
-  if (auto made = io::make_dirs(config.state_dir, 0700); !made) {
-    std::fprintf(stderr, "muster-controller: %s\n", made.error().message.c_str());
+  auto own_dir = io::make_dirs(config.state_dir, 0700);
+  if (own_dir) own_dir = io::check_own_dir(config.state_dir);
+  if (!own_dir) {
+    std::fprintf(stderr, "muster-controller: %s\n", own_dir.error().message.c_str());
     return kInternal;
   }
   // The directory may have existed before. If this fails, the next open reports it.
@@ -195,9 +258,12 @@ int run(const Config& config) {
   Denials denials(config.state_dir / "denials.log", system_clock(),
                   [&work](async::Task task) { work.post("denials", std::move(task)); });
   Access access(own_user(), *std::move(policy), &denials);
-  AccessReload reload(signals_loop, config.access_file, access);
+  Revocations revocations;
+  AccessReload reload(signals_loop, config.access_file, access, [&] { revocations.ask_again(); });
   const Clock& clock = system_clock();
   const std::string cluster_out = (config.state_dir / "outputs").string();
+  const std::string outputs_root =
+      config.outputs_root.empty() ? cluster_out : config.outputs_root.string();
   Shell::Options options;
   options.version = version();
   options.new_cluster = ClusterId(*std::move(new_cluster));
@@ -215,6 +281,8 @@ int run(const Config& config) {
   options.limits.archive_after = config.archive_after;
   options.limits.port_first = config.port_first;
   options.limits.port_last = config.port_last;
+  options.limits.outputs_root = outputs_root;
+  options.limits.cluster_out = cluster_out;
   Shell shell(**journal, clock, std::move(options));
   const auto stop_loops = [&] {
     shell.stop();
@@ -235,13 +303,11 @@ int run(const Config& config) {
     log::error("a job is unreadable and is being stopped, the others go on",
                {{"job", job.str()}, {"why", why}});
 
-  const auto authority =
-      pki::open_authority(config.state_dir / "pki", started->cluster.str(), clock.now().wall);
   Refusals refusals(clock);
-  Revocations revocations;
   shell.strand().assert_idle();
+  Authorities authorities(open_authorities(config, *started, shell.started_ledger(), clock));
   revocations.publish(core::Revoked(shell.started_ledger().access));
-  auto tcp = tcp_credentials(config, authority, clock, access, refusals, revocations);
+  const auto tcp = tcp_tls(config, authorities);
   if (!tcp) {
     stop_loops();
     return give_up(tcp.error());
@@ -267,7 +333,8 @@ int run(const Config& config) {
                  mark_behind(shell, **journal, error, generation);
                },
            .on_refused = on_refused,
-           .revocations = &revocations},
+           .revocations = &revocations,
+           .outputs_root = outputs_root},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
   Edge edge{.shell = shell,
             .logs = **store,
@@ -279,18 +346,22 @@ int run(const Config& config) {
             .process = {.started_at = clock.now().boot,
                         .state_dir = config.state_dir,
                         .endpoint_file = config.endpoint_file},
-            .revocations = &revocations};
-  // Its own certificate lives as long as the CA.
-  if (*tcp) edge.process.certificate_ends = authority->certificate().not_after();
+            .revocations = &revocations,
+            .outputs_root = outputs_root == cluster_out ? std::string() : outputs_root};
+  if (*tcp)
+    edge.process.certificate_ends = [&authorities] {
+      return authorities.now()->own.front().not_after;
+    };
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
-  CertificateService certificates(shell, authority, clock);
-  Enrolments enrolments(shell, authority, clock);
+  Enrolments enrolments(shell, authorities, clock);
   hub.set_start(*started);
   shell.set_listener(&hub);
   shell.strand().assert_idle();
+  const std::string known_signing = shell.started_ledger().access.authorities.signing;
   collected.start(shell.started_ledger());  // from here on the strand has work
   shell.open();
+  record_replaced(shell, authorities, known_signing, clock);
   RoomWatch room(work, {.shortage = edge.shortage,
                         .give_room =
                             [&] {
@@ -301,17 +372,43 @@ int run(const Config& config) {
                             },
                         .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
-  auto server = Server::start(config.listen, {&hub, &jobs, &nodes, &certificates}, *tcp);
-  auto enrol_port = start_enrol_port(config, authority, enrolments, clock);
+  // An answer to a change of the CA comes on the work loop, maybe before both ports are there.
+  Result<std::unique_ptr<EnrolPort>> enrol_port{nullptr};
+  std::promise<void> ports;
+  AuthorityChanges changes(
+      shell, authorities, work, clock, config.state_dir / kPkiDir,
+      [&, started_ports = ports.get_future().share()](const AuthoritiesNow& now) {
+        started_ports.wait();
+        if (*tcp) (*tcp)->replace(now.own.front());
+        if (enrol_port && *enrol_port) {
+          if (auto shown = (*enrol_port)->replace(now.own); !shown)
+            log::error(shown.error().message);
+        }
+        revocations.trust(now.trusted);
+        hub.set_authorities(trusted_by_agents(now));
+      });
+  if (authorities) hub.set_authorities(trusted_by_agents(*authorities.now()));
+  CertificateService certificates(shell, authorities, clock, changes, access.own_user());
+  auto server =
+      Server::start(config.listen, {&hub, &jobs, &nodes, &certificates},
+                    tcp_credentials(*tcp, clock, access, refusals, revocations), &revocations);
+  Logins logins(shell, authorities, clock,
+                server ? tcp_addresses(**server) : std::vector<std::string>());
+  enrol_port = start_enrol_port(config, authorities, enrolments, logins, clock);
+  ports.set_value();
+  auto login_socket = start_login_socket(config, logins, clock);
   Result<void> announced =
-      !server       ? Result<void>(std::unexpected(server.error()))
-      : !enrol_port ? Result<void>(std::unexpected(enrol_port.error()))
-                    : write_endpoint(config, **server, enrol_port->get(), started->cluster);
+      !server         ? Result<void>(std::unexpected(server.error()))
+      : !enrol_port   ? Result<void>(std::unexpected(enrol_port.error()))
+      : !login_socket ? Result<void>(std::unexpected(login_socket.error()))
+                      : write_endpoint(config, **server, enrol_port->get(), started->cluster);
   if (announced) {
     for (const std::string& address : (*server)->bound())
       log::info("listening", {{"address", address}});
     if (*enrol_port)
       log::info("listening for nodes that join", {{"address", (*enrol_port)->bound()}});
+    if (*login_socket)
+      log::info("listening for users who log in", {{"socket", (*login_socket)->path()}});
     log::info("ready", {{"cluster", started->cluster.str()},
                         {"epoch", started->epoch.value},
                         {"jobs", started->jobs},
@@ -321,6 +418,7 @@ int run(const Config& config) {
     log::info("stopping", {{"signal", number}});
   }
   room.stop();
+  if (login_socket && *login_socket) (*login_socket)->stop();
   if (enrol_port && *enrol_port) (*enrol_port)->stop();
   receiver->stop();
   if (server) (*server)->shut_down();

@@ -1,11 +1,10 @@
 #include "controller/server.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +15,7 @@
 #include "common/name_service/hosts.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/connection_times.h"
+#include "controller/access/served_streams.h"
 #include "controller/enrol/limits.h"
 #include "controller/listen/peer.h"
 #include "controller/listen/socket.h"
@@ -41,34 +41,36 @@ Result<std::string> numeric(const std::string& address) {
   return (first.contains(':') ? "[" + first + "]" : first) + address.substr(colon);
 }
 
-Result<io::UniqueFd> lock_socket(const std::string& address) {
-  const std::string doing = "listening on '" + address + "': ",
-                    file = socket_path(address) + ".lock";
-  io::UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock) return fail_errno(doing + "opening its lock file '" + file + "'", errno);
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno != EWOULDBLOCK) return fail_errno(doing + "locking '" + file + "'", errno);
-  return fail(ErrorCode::Io, doing + "another controller serves this socket (it holds '" + file +
-                                 "'); stop that one, or choose another path");
-}
-
 // gRPC's own timer for a handshake begins a little later than the count.
 constexpr Duration kHandshakeCounted = rpc::kHandshakeMost + std::chrono::seconds(2);
 
 // Sees each call that the port's checks (common/rpc/tls_port.h) let through, before its handler.
 class CallsSeen final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit CallsSeen(Connections& connections) : connections_(connections) {}
+  CallsSeen(Connections& connections, Revocations* revocations)
+      : connections_(connections), revocations_(revocations) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* call) override {
     if (const auto peer = Peer::from_grpc(call->server_context()->peer()))
       connections_.has_called(*peer);
-    return nullptr;  // it takes no part in the call itself
+    return revocations_ != nullptr ? ServedStream::of(*call, *revocations_) : nullptr;
   }
 
  private:
   Connections& connections_;
+  Revocations* const revocations_;
 };
+
+// gRPC serves reflection, and here nothing else, with a thread for each stream. More streams than
+// this are answered with RESOURCE_EXHAUSTED.
+void bound_threads(grpc::ServerBuilder& builder) {
+  constexpr int kThreadsMost = 32;
+  grpc::ResourceQuota quota("threads");
+  quota.SetMaxThreads(kThreadsMost);
+  builder.SetResourceQuota(quota);
+  // Each of these needs threads at the start; gRPC aborts if the quota has too few.
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
+}
 
 using GrpcPort = grpc::experimental::ExternalConnectionAcceptor;
 
@@ -89,8 +91,9 @@ void hand_over(GrpcPort& port, int fd) {
 }  // namespace
 
 Server::Server()
-    : connections_(bounds_for(io::descriptor_limit(), EnrolLimits().connections),
-                   kHandshakeCounted) {}
+    : connections_(
+          bounds_for(io::descriptor_limit(), enrol_limits_for(io::descriptor_limit()).connections),
+          kHandshakeCounted) {}
 
 Server::~Server() { shut_down(); }
 
@@ -112,12 +115,13 @@ Result<std::vector<io::UniqueFd>> Server::bind(const std::vector<std::string>& a
 
 Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& addresses,
                                               const std::vector<grpc::Service*>& services,
-                                              const std::shared_ptr<grpc::ServerCredentials>& tcp) {
+                                              const std::shared_ptr<grpc::ServerCredentials>& tcp,
+                                              Revocations* revocations) {
   std::unique_ptr<Server> server(new Server);
   for (const std::string& address : addresses) {
     if (!rpc::is_unix(address)) continue;
-    auto lock = lock_socket(address);
-    if (!lock) return fail(std::move(lock.error()));
+    auto lock = lock_unix(socket_path(address));
+    if (!lock) return fail(std::move(lock.error()).in("listening on '" + address + "'"));
     server->locks_.push_back(std::move(*lock));
   }
   auto listening = server->bind(addresses);
@@ -127,13 +131,14 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   rpc::tune_server(builder);
+  bound_threads(builder);
   std::shared_ptr<GrpcPort> unix_port, tcp_port;
   if (std::ranges::any_of(addresses, rpc::is_unix))
     unix_port = add_port(builder, grpc::InsecureServerCredentials());
   if (!std::ranges::all_of(addresses, rpc::is_unix)) {
     tcp_port = add_port(builder, tcp);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> seen;
-    seen.push_back(std::make_unique<CallsSeen>(server->connections_));
+    seen.push_back(std::make_unique<CallsSeen>(server->connections_, revocations));
     builder.experimental().SetInterceptorCreators(std::move(seen));
   }
   for (grpc::Service* service : services) builder.RegisterService(service);

@@ -17,6 +17,7 @@
 
 #include "common/base/error.h"
 #include "common/io/unique_fd.h"
+#include "controller/access/revocations.h"
 #include "controller/listen/acceptor.h"
 #include "controller/listen/connections.h"
 
@@ -27,10 +28,12 @@ class Server {
   ~Server();
   // `addresses` as in --listen; bound() has the ports that were found for :0. Unix sockets get mode
   // 0600 (the process's umask is 077), and need no other credential. TCP ports get `tcp`
-  // (common/rpc/tls_port.h).
+  // (common/rpc/tls_port.h). `revocations` (null: nothing is revoked) must
+  // outlive the server.
   static Result<std::unique_ptr<Server>> start(const std::vector<std::string>& addresses,
                                                const std::vector<grpc::Service*>& services,
-                                               const std::shared_ptr<grpc::ServerCredentials>& tcp);
+                                               const std::shared_ptr<grpc::ServerCredentials>& tcp,
+                                               Revocations* revocations = nullptr);
 
   [[nodiscard]] const std::vector<std::string>& bound() const { return bound_; }
   void shut_down();

@@ -2,22 +2,27 @@
 // It runs on the worker's one thread.
 //
 // Each line states what the worker could not do. The file is opened for each line, so that a run
-// without trouble has no file and no cost.
+// without trouble has no file and no cost. The run directory stays open, so that one free
+// descriptor is enough for a line.
 #pragma once
 
 #include <filesystem>
 #include <string_view>
 
+#include "common/io/unique_fd.h"
+#include "common/rundir/layout.h"
+
 namespace muster::worker {
 
 class Complaints {
  public:
-  explicit Complaints(std::filesystem::path path) : path_(std::move(path)) {}
+  explicit Complaints(const rundir::RunLayout& run);
   // Best effort: if the file cannot be opened, the line is lost.
   void say(std::string_view text);
 
  private:
-  std::filesystem::path path_;
+  io::UniqueFd run_dir_;
+  std::filesystem::path name_;  // of the file, below the run directory
 };
 
 }  // namespace muster::worker

@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "common/io/file.h"
+#include "common/rundir/run_file.h"
 
 namespace muster::worker {
 namespace {
@@ -99,7 +99,7 @@ Launches parse_launches(std::string_view text) {
 }
 
 std::string read_launches(const std::filesystem::path& path) {
-  return io::read_regular_file(path, kReportMost).value_or(std::string());
+  return rundir::read_file(path, kReportMost).value_or(std::string());
 }
 
 LaunchEnd read_launch_report(const std::filesystem::path& path) {

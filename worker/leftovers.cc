@@ -24,8 +24,8 @@ Result<void> watch(int epoll, int fd, std::uint32_t events) {
 
 }  // namespace
 
-Result<Leftovers> Leftovers::start(std::string process_tag, const process::Cgroup* cgroup,
-                                   std::uint64_t since) {
+Result<Leftovers> Leftovers::start(std::string process_tag, const process::TagUsers& users,
+                                   const process::Cgroup* cgroup, std::uint64_t since) {
   io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!epoll || !timer) return fail_errno("starting to sweep", errno);
@@ -35,7 +35,8 @@ Result<Leftovers> Leftovers::start(std::string process_tag, const process::Cgrou
     if (auto watched = watch(epoll.get(), cgroup->events_fd(), EPOLLPRI); !watched)
       return fail(std::move(watched.error()));
   }
-  return Leftovers(std::move(process_tag), cgroup, since, std::move(epoll), std::move(timer));
+  return Leftovers(std::move(process_tag), users, cgroup, since, std::move(epoll),
+                   std::move(timer));
 }
 
 void Leftovers::scan_again_soon() {
@@ -71,7 +72,8 @@ Result<bool> Leftovers::step() {
   if (kill_children()) return false;
   if (cgroup_ != nullptr && !cgroup_->gone()) return cgroup_empty();
   if (!sweep_) {
-    auto sweep = process::ProcessTagSweep::start(rundir::kProcessTagVariable, process_tag_, since_);
+    auto sweep = process::ProcessTagSweep::start(rundir::kProcessTagVariable, process_tag_, since_,
+                                                 std::nullopt, users_);
     if (!sweep) return fail(std::move(sweep.error()));
     sweep_.emplace(std::move(*sweep));
     if (auto watched = watch(epoll_.get(), sweep_->fd(), EPOLLIN); !watched)

@@ -30,16 +30,17 @@ namespace muster::worker {
 class Leftovers {
  public:
   // `since` is the start time of the worker. No older process carries the process tag.
-  static Result<Leftovers> start(std::string process_tag, const process::Cgroup* cgroup,
-                                 std::uint64_t since);
+  static Result<Leftovers> start(std::string process_tag, const process::TagUsers& users,
+                                 const process::Cgroup* cgroup, std::uint64_t since);
   // Returns true if no process is left.
   Result<bool> step();
   [[nodiscard]] int fd() const { return epoll_.get(); }
 
  private:
-  Leftovers(std::string process_tag, const process::Cgroup* cgroup, std::uint64_t since,
-            io::UniqueFd epoll, io::UniqueFd timer)
+  Leftovers(std::string process_tag, const process::TagUsers& users, const process::Cgroup* cgroup,
+            std::uint64_t since, io::UniqueFd epoll, io::UniqueFd timer)
       : process_tag_(std::move(process_tag)),
+        users_(users),
         cgroup_(cgroup),
         since_(since),
         epoll_(std::move(epoll)),
@@ -48,6 +49,7 @@ class Leftovers {
   Result<bool> cgroup_empty();
   void scan_again_soon();
   std::string process_tag_;
+  process::TagUsers users_;
   const process::Cgroup* cgroup_;
   std::uint64_t since_;
   io::UniqueFd epoll_;

@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string_view>
 
+#include "common/io/beneath.h"
 #include "common/process/cpu_list.h"
 #include "common/rundir/layout.h"
 
@@ -72,17 +74,36 @@ std::string name_of(const rundir::v1::Launch& launch, const ProcessOf& process) 
   return "rank " + std::to_string(launch.ranks(static_cast<int>(process.index)).rank());
 }
 
-// The user may use the file as its mode allows, through /proc/self/fd, though its directory is
-// closed to him.
-int hand_over(const rundir::v1::Launch& launch, int fd) {
-  return launch.set_user() && ::fchown(fd, launch.uid(), launch.gid()) != 0 ? errno : 0;
+// Opens a file of the run directory, also in `logs` below it. A process of the job may have put
+// anything in the place of each part: nothing is followed, and only a regular file with one name is
+// opened. Then the job's user may use the file as its mode allows, through /proc/self/fd, though
+// its directory is closed to him. Returns 0 or errno.
+int open_for_job(const StartContext& context, const std::string& path, int flags,
+                 io::UniqueFd& file) {
+  const auto below = std::filesystem::path(path).lexically_relative(context.run_dir);
+  if (context.run_dir_fd < 0 || below.empty() || *below.begin() == "..") {
+    file.reset(::open(path.c_str(), flags | O_CLOEXEC, 0600));  // not the run directory's
+    if (!file) return errno;
+  } else {
+    // O_TRUNC would empty a file before it is known which one it is
+    file = io::open_beneath(context.run_dir_fd, below, flags & ~O_TRUNC, 0600);
+    struct stat info{};
+    if (!file || ::fstat(file.get(), &info) != 0) return errno;
+    if (!S_ISREG(info.st_mode) || info.st_nlink != 1) return ELOOP;
+    // That nothing had to be waited for was only for the opening.
+    if (::fcntl(file.get(), F_SETFL, flags & O_APPEND) != 0) return errno;
+    if ((flags & O_TRUNC) != 0 && ::ftruncate(file.get(), 0) != 0) return errno;
+  }
+  const auto& launch = *context.launch;
+  return launch.set_user() && ::fchown(file.get(), launch.uid(), launch.gid()) != 0 ? errno : 0;
 }
 
 int open_log(const StartContext& context, const std::string& path) {
-  const int log = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (log < 0) return errno;
-  if (const int error = hand_over(*context.launch, log); error != 0) return error;
-  if (::dup2(context.null_fd, 0) < 0 || ::dup2(log, 1) < 0 || ::dup2(log, 2) < 0) return errno;
+  io::UniqueFd log;
+  if (const int error = open_for_job(context, path, O_WRONLY | O_CREAT | O_APPEND, log); error != 0)
+    return error;
+  if (::dup2(context.null_fd, 0) < 0 || ::dup2(log.get(), 1) < 0 || ::dup2(log.get(), 2) < 0)
+    return errno;
   return 0;
 }
 
@@ -92,26 +113,25 @@ struct SetupFiles {
   std::string script;       // a path that the user may open
   std::string environment;  // NAME=path
 };
-int open_for_setup(const rundir::v1::Launch& launch, const std::string& path, int flags,
+int open_for_setup(const StartContext& context, const std::string& path, int flags,
                    std::string& way) {
   constexpr int kBeyondScripts = 230;
-  const int fd = ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (fd < 0) return errno;
-  if (const int error = hand_over(launch, fd); error != 0) return error;
-  int kept = ::fcntl(fd, F_DUPFD, kBeyondScripts);
-  if (kept < 0) kept = ::fcntl(fd, F_DUPFD, 3);
+  io::UniqueFd file;
+  if (const int error = open_for_job(context, path, flags, file); error != 0) return error;
+  int kept = ::fcntl(file.get(), F_DUPFD, kBeyondScripts);
+  if (kept < 0) kept = ::fcntl(file.get(), F_DUPFD, 3);
   if (kept < 0) return errno;
   way = "/proc/self/fd/" + std::to_string(kept);
   return 0;
 }
-int open_setup_files(const rundir::v1::Launch& launch, SetupFiles& files) {
-  const auto& setup = launch.setup();
+int open_setup_files(const StartContext& context, SetupFiles& files) {
+  const auto& setup = context.launch->setup();
   if (setup.argv().empty()) return EINVAL;
-  if (const int error = open_for_setup(launch, *setup.argv().rbegin(), O_RDONLY, files.script);
+  if (const int error = open_for_setup(context, *setup.argv().rbegin(), O_RDONLY, files.script);
       error != 0)
     return error;
   std::string way;
-  if (const int error = open_for_setup(launch, setup.env_file(), O_RDWR | O_CREAT | O_TRUNC, way);
+  if (const int error = open_for_setup(context, setup.env_file(), O_RDWR | O_CREAT | O_TRUNC, way);
       error != 0)
     return error;
   files.environment = std::string(rundir::kSetupEnvironmentVariable) + "=" + way;
@@ -227,7 +247,7 @@ std::string bind_to(const std::string& cpus, const std::vector<const char*>& env
   check(StartStage::Log, open_log(context, program.log));
   SetupFiles files;
   if (process.kind == ProcessKind::Setup)
-    check(StartStage::Script, open_setup_files(*context.launch, files));
+    check(StartStage::Script, open_setup_files(context, files));
   check(StartStage::User, become_user(*context.launch));
   die_with_worker(context.worker);
   if (!program.cwd.empty())

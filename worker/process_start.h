@@ -47,6 +47,9 @@ struct StartContext {
   // The environment that the setup left; null: there was no setup.
   const std::vector<std::string>* inherited = nullptr;
   std::string process_tag;  // MUSTER_PROCESS_TAG=value
+  // Logs and files of the setup are opened below it.
+  std::string run_dir{};
+  int run_dir_fd = -1;
   pid_t worker = 0;
   int null_fd = -1;
   int report_fd = -1;

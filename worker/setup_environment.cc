@@ -11,6 +11,7 @@
 
 #include "common/io/unique_fd.h"
 #include "common/rundir/layout.h"
+#include "common/rundir/run_file.h"
 #include "common/rundir/setup_prefix.h"
 
 namespace muster::worker {
@@ -37,8 +38,8 @@ std::unexpected<Error> too_much(const std::string& what) {
 // Opens only a regular file, which a reader never waits for: the file's writer may have replaced it
 // by a pipe.
 io::UniqueFd open_file(const std::filesystem::path& path, struct stat& info) {
-  io::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
-  if (fd && (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))) fd.reset();
+  io::UniqueFd fd = rundir::open_file(path, O_RDONLY);
+  if (fd && ::fstat(fd.get(), &info) != 0) fd.reset();
   return fd;
 }
 

@@ -53,7 +53,7 @@ Supervisor::Supervisor(rundir::RunLayout run, BootId boot, EventQueue events, co
       boot_(std::move(boot)),
       events_(std::move(events)),
       clock_(clock),
-      complaints_(run_.worker_log()) {}
+      complaints_(run_) {}
 
 Result<void> Supervisor::run() {
   if (auto opened = open_descriptors(); !opened) return opened;
@@ -259,8 +259,10 @@ void Supervisor::advance() {
     phase_ = Phase::Sweeping;
     for (auto* time : {&kill_at_, &setup_by_}) time->reset();
     const auto own = process::self();
-    auto leftovers = own ? Leftovers::start(launch_.process_tag(), cgroup_ ? &*cgroup_ : nullptr,
-                                            own->start_time)
+    process::TagUsers users;
+    if (launch_.set_user()) users.run = launch_.uid();
+    auto leftovers = own ? Leftovers::start(launch_.process_tag(), users,
+                                            cgroup_ ? &*cgroup_ : nullptr, own->start_time)
                          : Result<Leftovers>(fail(Error(own.error())));
     if (!leftovers) {
       complaints_.say(leftovers.error().message);

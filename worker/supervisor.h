@@ -85,7 +85,7 @@ class Supervisor {
   bool lease_allows();
   void join_cgroup();
   io::UniqueFd open_reports();
-  [[nodiscard]] StartContext start_context(int report_fd) const;
+  [[nodiscard]] StartContext start_context(int report_fd, int run_dir_fd) const;
   void start(const std::vector<ProcessOf>& wanted);
   void tell_started(pid_t pid, const ProcessOf& process);
   [[nodiscard]] Duration setup_time() const;

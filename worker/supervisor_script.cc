@@ -11,6 +11,7 @@
 
 #include "common/io/file.h"
 #include "common/process/pidfd.h"
+#include "common/rundir/run_file.h"
 #include "worker/children.h"
 #include "worker/launch_report.h"
 #include "worker/supervisor.h"
@@ -205,10 +206,8 @@ std::optional<std::uint32_t> Supervisor::judge_script(int& code, int& signal) {
 
 // The job's user may have put anything at the path of the log.
 void Supervisor::say_in_log(const std::string& line) const {
-  const io::UniqueFd log(::open(launch_.ranks(0).log().c_str(),
-                                O_WRONLY | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info{};
-  if (!log || ::fstat(log.get(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+  const io::UniqueFd log = rundir::open_file(launch_.ranks(0).log(), O_WRONLY | O_APPEND);
+  if (!log) return;
   std::size_t written = 0;
   (void)io::write_all(log.get(), line + "\n", written);
 }

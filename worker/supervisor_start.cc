@@ -98,10 +98,12 @@ io::UniqueFd Supervisor::open_reports() {
   return io::UniqueFd(pipe[1]);
 }
 
-StartContext Supervisor::start_context(int report_fd) const {
+StartContext Supervisor::start_context(int report_fd, int run_dir_fd) const {
   return {.launch = &launch_,
           .inherited = inherited_.empty() ? nullptr : &inherited_,
           .process_tag = std::string(rundir::kProcessTagVariable) + "=" + launch_.process_tag(),
+          .run_dir = run_.root().string(),
+          .run_dir_fd = run_dir_fd,
           .worker = ::getpid(),
           .null_fd = null_.get(),
           .report_fd = report_fd,
@@ -113,9 +115,11 @@ StartContext Supervisor::start_context(int report_fd) const {
 // Forks the processes in this order, and reports them when all are forked: nothing delays the next
 // fork.
 void Supervisor::start(const std::vector<ProcessOf>& wanted) {
+  const auto run_dir = rundir::open_run(run_);
+  if (!run_dir) return refuse(ENOENT, run_dir.error().message);
   const io::UniqueFd write_end = open_reports();
   if (!write_end) return;
-  const StartContext context = start_context(write_end.get());
+  const StartContext context = start_context(write_end.get(), run_dir->fd());
   std::optional<Error> failure;
   for (const ProcessOf& process : wanted) {
     auto pid = start_process(context, process);

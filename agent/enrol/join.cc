@@ -1,9 +1,9 @@
 #include "agent/enrol/join.h"
 
 #include <random>
+#include <set>
 
 #include "agent/enrol/pending_key.h"
-#include "common/base/once_per_cause.h"
 #include "common/enrol/client.h"
 #include "common/enrol/token.h"
 #include "common/log/log.h"
@@ -45,7 +45,7 @@ Result<bool> join_cluster(const JoinOptions& options, const Clock& clock, const 
   const auto key = pending_key(options.pending_key);
   if (!key) return fail(Error(key.error()));
   rpc::Backoff backoff(std::random_device{}(), options.retry_min, options.retry_max);
-  OncePerCause trouble;
+  std::set<ErrorCode> reported;
   log::info("joining the cluster", {{"node", options.node},
                                     {"enrol", options.enrol},
                                     {"token", token->id},
@@ -62,8 +62,12 @@ Result<bool> join_cluster(const JoinOptions& options, const Clock& clock, const 
     }
     if (cancel.requested()) return false;
     const Error& error = usable.error();
-    if (!may_change(error.code)) return fail(Error(error));
-    if (trouble.first(to_string(error.code))) log::warn(error.message + "; trying again");
+    if (!may_change(error.code)) {
+      // A key that the controller refuses for good is of no use: it may be revoked.
+      if (error.code == ErrorCode::NotAllowed) remove_pending_key(options.pending_key);
+      return fail(Error(error));
+    }
+    if (reported.insert(error.code).second) log::warn(error.message + "; trying again");
     if (cancel.wait(backoff.next())) return false;
   }
 }

@@ -22,8 +22,8 @@ struct JoinOptions {
 
 // Tries until it has written the credentials, durably and with mode 0600, and then returns true.
 // False: cancelled. Each reason to try again has one line in the log. Errors are those that another
-// try does not change: of the token file, of the disk, and the refusals of the controller
-// (NotAllowed).
+// try does not change: of the token file, of the disk, another end that is not the controller
+// (Unsupported), and the refusals of the controller (NotAllowed).
 Result<bool> join_cluster(const JoinOptions& options, const Clock& clock, const Cancel& cancel);
 
 }  // namespace muster::agent

@@ -1,38 +1,15 @@
 #include "agent/enrol/pending_key.h"
 
 #include <algorithm>
-#include <system_error>
 
-#include "common/io/file.h"
-#include "common/pki/private_file.h"
+#include "common/enrol/pending_key.h"
 
 namespace muster::agent {
-namespace {
-
-constexpr std::size_t kKeyBytesMost = 16 << 10;
-
-}  // namespace
-
 Result<pki::Key> pending_key(const std::filesystem::path& path) {
-  const auto text = pki::read_private_file(path, kKeyBytesMost, "the key to enrol with",
-                                           "remove it; the agent makes a new one");
-  if (!text && text.error().code != ErrorCode::NotFound) return fail(Error(text.error()));
-  if (text) {
-    if (auto key = pki::Key::from_pem(*text)) return key;
-  }
-  auto key = pki::Key::generate();
-  if (!key) return key;
-  const auto pem = key->private_pem();
-  if (!pem) return fail(Error(pem.error()));
-  if (auto kept = io::replace_file(path, *pem, io::Durable::Yes); !kept)
-    return fail(std::move(kept.error()).in("keeping the key to enrol with"));
-  return key;
+  return enrol::pending_key(path, "the agent");
 }
 
-void remove_pending_key(const std::filesystem::path& path) {
-  std::error_code ignored;
-  std::filesystem::remove(path, ignored);
-}
+void remove_pending_key(const std::filesystem::path& path) { enrol::remove_pending_key(path); }
 
 Result<Received> received(const enrol::Issued& issued, const pki::Key& key, const std::string& node,
                           const std::vector<std::string>& ca_digests) {
@@ -46,10 +23,8 @@ Result<Received> received(const enrol::Issued& issued, const pki::Key& key, cons
     return fail(ErrorCode::InvalidArgument, doing + ": it is of " + pki::text_of(made->identity));
   const auto digests = made->ca_digests();
   if (!digests) return fail(Error(digests.error()).in(doing));
-  for (const std::string& digest : *digests) {
-    if (std::ranges::find(ca_digests, digest) == ca_digests.end())
-      return fail(ErrorCode::InvalidArgument, doing + ": a CA that came with it is another one");
-  }
+  if (std::ranges::find_first_of(*digests, ca_digests) == digests->end())
+    return fail(ErrorCode::InvalidArgument, doing + ": a CA that came with it is another one");
   return Received{.credentials = std::move(*made), .controller = issued.time};
 }
 

@@ -1,9 +1,6 @@
-// The key of a certificate that was asked for and is not in the credentials file yet. It is on the
-// disk before the controller sees its public half. So after a crash, the same question is asked
-// again with the same key, and the controller gives the same answer: a token is not used up by a
-// lost answer. Stateless functions; blocking.
-//
-// One file of mode 0600 in the agent's state directory. It goes when the credentials are written.
+// The key of a certificate that the agent has asked for and is not in the credentials file yet
+// (common/enrol/pending_key.h), in the agent's state directory; and the certificate, when it has
+// come. Stateless functions; blocking.
 #pragma once
 
 #include <filesystem>
@@ -30,7 +27,8 @@ struct Received {
 };
 
 // The credentials of an answer. InvalidArgument unless the certificate is for `key` and for this
-// node, and each CA in it has one of these digests.
+// node, and one CA in it has one of these digests. The others are those to which the controller, or
+// whoever it was before, changes: it has proven to be of a CA that counts.
 Result<Received> received(const enrol::Issued& issued, const pki::Key& key, const std::string& node,
                           const std::vector<std::string>& ca_digests);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "agent/enrol/renewal_time.h"
 #include "common/enrol/client.h"
@@ -17,7 +18,11 @@ namespace {
 constexpr Duration kReadAgain = std::chrono::hours(1);
 // After a renewal: a certificate whose life is very short does not make a loop.
 constexpr Duration kAfterRenewal = std::chrono::minutes(10);
+// After a renewal: how long no change of the CA makes it renew again. Each renewal takes one of the
+// few keys that the controller gives to a node.
+constexpr Duration kNoOtherFor = std::chrono::hours(1);
 constexpr Duration kNoteAgain = std::chrono::hours(24);
+constexpr std::size_t kCaBytesMost = 32 << 10;  // they must fit into the file
 
 double draw(std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -33,9 +38,26 @@ Renewal::Renewal(RenewalOptions options, const Clock& clock)
       backoff_(options_.seed, options_.retry_min, options_.retry_max),
       thread_([this] {
         pthread_setname_np(pthread_self(), "renewal");
-        while (!cancel_.wait(step())) {
+        while (!cancel_.wait_or_nudge(step())) {
         }
       }) {}
+
+void Renewal::trust(std::string ca_pem, std::string signing) {
+  if (ca_pem.size() > kCaBytesMost) return;
+  {
+    const MutexLock lock(mutex_);
+    wanted_ = {.ca_pem = std::move(ca_pem), .signing = std::move(signing), .unreached = false};
+  }
+  cancel_.nudge();
+}
+
+void Renewal::unreached() {
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(wanted_.unreached, true)) return;
+  }
+  cancel_.nudge();
+}
 
 void Renewal::stop() {
   if (!thread_.joinable()) return;
@@ -44,7 +66,13 @@ void Renewal::stop() {
 }
 
 Duration Renewal::step() {
-  const auto own = pki::read_credentials(options_.credentials);
+  Wanted wanted;
+  {
+    const MutexLock lock(mutex_);
+    wanted = wanted_;
+  }
+  if (options_.enrol.empty() && wanted.ca_pem.empty()) return kReadAgain;
+  auto own = pki::read_credentials(options_.credentials);
   if (!own) {
     note(own.error(), "; the certificate is not renewed until that is mended");
     return std::min(kReadAgain, options_.retry_max);
@@ -57,8 +85,24 @@ Duration Renewal::step() {
          "; it is not renewed");
     return std::min(kReadAgain, options_.retry_max);
   }
+  own = with_wanted_cas(std::move(*own), wanted);
+  if (!own) {
+    note(own.error(), "; trying again");
+    return backoff_.next();
+  }
+  const std::string why = why_now(*own, wanted);
+  if (options_.enrol.empty()) {
+    if (!why.empty() && noted_signer_.first(wanted.signing))
+      log::warn(why +
+                "; without --enrol the agent does not renew it: make a new one by `muster "
+                "cert issue --node " +
+                options_.node + "`, and put it in the place of '" + options_.credentials.string() +
+                "' before `muster cert rotate finish`");
+    return kReadAgain;
+  }
   const WallTime now = clock_.now().wall, due = renewal_time(*own, jitter_);
-  if (now < due) return std::min(kReadAgain, due - now);
+  if (why.empty() && now < due) return std::min(kReadAgain, due - now);
+  if (!why.empty() && noted_signer_.first(wanted.signing)) log::info(why + "; renewing it");
   const auto made = renew(*own);
   if (!made) {
     if (!cancel_.requested())
@@ -68,11 +112,48 @@ Duration Renewal::step() {
     return backoff_.next();
   }
   backoff_.reset();
-  trouble_.over();
+  noted_.clear();
+  {
+    const MutexLock lock(mutex_);
+    wanted_.unreached = false;
+  }
+  last_ = LastRenewal{.at = clock_.now().boot, .signing = wanted.signing};
+  // The answer may leave out a CA that does not sign yet. What fails here, the next step repeats.
+  (void)with_wanted_cas(*made, wanted);
   log::info("renewed the certificate", {{"node", options_.node},
                                         {"until", utc_text(made->not_after)},
                                         {"credentials", options_.credentials.string()}});
   return kAfterRenewal;
+}
+
+std::string Renewal::why_now(const pki::Credentials& own, const Wanted& wanted) const {
+  const auto signer = own.signer();
+  if (!signer) return {};
+  const bool is_fresh = last_ && clock_.now().boot - last_->at < kNoOtherFor;
+  // Another CA signs than at the last renewal: that is no repetition.
+  const bool is_repeated = is_fresh && wanted.signing == last_->signing;
+  if (!wanted.signing.empty() && *signer != wanted.signing && !is_repeated)
+    return "the certificate of node '" + options_.node +
+           "' is of a CA that signs no more: the cluster's CA is being changed";
+  const auto digests = own.ca_digests();
+  if (wanted.unreached && !is_fresh && digests && digests->size() > 1)
+    return "the controller does not answer, perhaps not to the certificate of node '" +
+           options_.node + "', and the cluster's CA was being changed";
+  return {};
+}
+
+Result<pki::Credentials> Renewal::with_wanted_cas(pki::Credentials own, const Wanted& wanted) {
+  if (wanted.ca_pem.empty()) return own;
+  auto changed =
+      pki::parse_credentials(own.key_pem + "\n" + own.certificate_pem + "\n" + wanted.ca_pem);
+  if (!changed || changed->ca_pem == own.ca_pem) return own;
+  if (auto kept = pki::replace_credentials(options_.credentials, *changed); !kept)
+    return fail(std::move(kept.error()));
+  log::info("the CAs of the cluster have changed",
+            {{"node", options_.node},
+             {"signing", wanted.signing},
+             {"credentials", options_.credentials.string()}});
+  return std::move(*changed);
 }
 
 Result<pki::Credentials> Renewal::renew(const pki::Credentials& own) {
@@ -106,15 +187,19 @@ Result<Received> Renewal::ask(const pki::Credentials& own) {
   const auto digests = own.ca_digests();
   if (!digests) return fail(Error(digests.error()));
   const auto issued = enrol::renew({.address = options_.enrol, .cancel = cancel_.fd()}, own, *key);
-  if (!issued) return fail(Error(issued.error()));
+  if (!issued) {
+    // A key that is refused for good is of no use: it may be revoked.
+    if (issued.error().code == ErrorCode::NotAllowed) remove_pending_key(options_.pending_key);
+    return fail(Error(issued.error()));
+  }
   return received(*issued, *key, options_.node, *digests);
 }
 
 void Renewal::note(const Error& error, std::string_view what_next) {
   const BootTime now = clock_.now().boot;
-  const bool again = trouble_.reported() && now - noted_ >= kNoteAgain;
-  if (!trouble_.first(to_string(error.code)) && !again) return;
-  noted_ = now;
+  const auto [noted, first] = noted_.try_emplace(error.code, now);
+  if (!first && now - noted->second < kNoteAgain) return;
+  noted->second = now;
   log::warn(error.message + std::string(what_next));
 }
 

@@ -1,20 +1,25 @@
 #include "agent/launch/plog_dirs.h"
 
-#include <sys/stat.h>
-
-#include <cerrno>
+#include "common/io/beneath.h"
+#include "common/rundir/records.h"
 
 namespace muster::agent {
 
 Result<void> make_plog_dirs(const v1::NodeLaunch& order, const rundir::RunLayout& layout) {
-  const auto make = [](const std::filesystem::path& dir) -> Result<void> {
-    if (::mkdir(dir.c_str(), 0700) == 0 || errno == EEXIST) return {};
-    return fail_errno("making the process log's directory '" + dir.string() + "'", errno);
-  };
+  std::optional<io::Beneath> plog;
   for (const v1::RankProcess& rank : order.ranks()) {
     if (rank.plog_dir().empty()) continue;
-    if (auto made = make(layout.plog_dir(rank.rank()).parent_path()); !made) return made;
-    if (auto made = make(layout.plog_dir(rank.rank())); !made) return made;
+    const std::filesystem::path dir = layout.plog_dir(rank.rank());
+    if (!plog) {
+      const std::string name = dir.parent_path().filename().string();
+      const auto run = rundir::open_run(layout);
+      if (!run) return fail(Error(run.error()).in("making the process logs' directories"));
+      if (auto made = run->make_dir(name, 0700); !made) return made;
+      auto opened = run->below(name);
+      if (!opened) return fail(std::move(opened.error()));
+      plog = std::move(*opened);
+    }
+    if (auto made = plog->make_dir(dir.filename().string(), 0700); !made) return made;
   }
   return {};
 }

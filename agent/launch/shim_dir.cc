@@ -9,6 +9,8 @@
 #include <set>
 #include <string_view>
 
+#include "common/rundir/records.h"
+
 namespace muster::agent {
 namespace {
 
@@ -54,20 +56,24 @@ std::set<std::string> names_for(const v1::NodeLaunch& order, const std::string& 
 
 Result<void> make_shim_dir(const rundir::RunLayout& layout, const fs::path& worker,
                            const v1::NodeLaunch& order, const std::string& agent_path) {
-  const fs::path dir = layout.shim_dir();
+  const std::string doing = "making the launcher shim's directory";
+  const auto run = rundir::open_run(layout);
+  if (!run) return fail(Error(run.error()).in(doing));
+  const std::string name_of_dir = layout.shim_dir().filename().string();
+  if (auto made = run->make_dir(name_of_dir, 0700); !made)
+    return fail(std::move(made.error()).in(doing));
+  const auto dir = run->below(name_of_dir);
+  if (!dir) return fail(Error(dir.error()).in(doing));
   std::error_code error;
-  fs::create_directory(dir, error);
-  if (error)
-    return fail_errno(fmt::format("making the launcher shim's directory '{}'", dir.string()),
-                      error.value());
   const std::string program = fs::absolute(worker, error).string();
   for (const std::string& name : names_for(order, agent_path)) {
-    const std::string link = (dir / name).string();
-    if (::symlink(program.c_str(), link.c_str()) == 0) continue;
+    if (::symlinkat(program.c_str(), dir->fd(), name.c_str()) == 0) continue;
     const int why = errno;
-    if (why != EEXIST || ::unlink(link.c_str()) != 0 ||
-        ::symlink(program.c_str(), link.c_str()) != 0)
-      return fail_errno(fmt::format("making the launcher shim's link '{}'", link), why);
+    if (why != EEXIST || ::unlinkat(dir->fd(), name.c_str(), 0) != 0 ||
+        ::symlinkat(program.c_str(), dir->fd(), name.c_str()) != 0)
+      return fail_errno(
+          fmt::format("making the launcher shim's link '{}'", (layout.shim_dir() / name).string()),
+          why);
   }
   return {};
 }

@@ -11,6 +11,10 @@
 namespace muster::agent {
 namespace {
 
+constexpr const char* kNoGrpc =
+    "it has TLS, but not gRPC: is this the controller's enrolment port? Give the port of its "
+    "--listen, and the other one with --enrol";
+
 // The controller has answered and does not accept this agent as it is. Only a person can change
 // that.
 bool is_refusal(grpc::StatusCode code) {
@@ -140,6 +144,9 @@ void Link::on_message(v1::ConnectResponse message) {
         handlers_.on_files_wanted(std::move(*message.mutable_files_wanted()));
       return;
     case v1::ConnectResponse::kAuthorities:
+      if (handlers_.on_authorities)
+        handlers_.on_authorities(std::move(*message.mutable_authorities()));
+      return;
     case v1::ConnectResponse::kWelcome:  // a second one
     // a message of a newer controller; the protocol number protects against incompatible ones
     case v1::ConnectResponse::WHAT_NOT_SET: return;
@@ -190,11 +197,18 @@ void Link::on_done(const grpc::Status& status) {
     refused(rpc::to_error(status), status.error_code() == grpc::StatusCode::PERMISSION_DENIED);
     return;
   }
-  std::string why = ended == Phase::Late ? "no answer to Hello"
-                    : status.ok()        ? "the controller ended the stream"
-                                         : status.error_message();
+  std::string why = ended == Phase::Late      ? "no answer to Hello"
+                    : status.ok()             ? "the controller ended the stream"
+                    : rpc::is_no_grpc(status) ? kNoGrpc
+                                              : status.error_message();
+  if (!was_up && handlers_.on_unreached) handlers_.on_unreached();
   const bool untrusted = why.contains("Ssl handshake failed");  // gRPC's words
-  if (untrusted) why += "; were the credentials made by this controller's CA?";
+  if (untrusted) {
+    why +=
+        "; were the credentials made by this controller's CA? If that was changed while this node "
+        "was away, the node joins again: `muster node replace NAME` on the controller's machine "
+        "makes a token, and here the credentials file makes room for new ones";
+  }
   // Nothing has been reported since a Welcome, so the loss of a link that was up always is.
   const bool is_new = untrusted ? untrusted_.first() : !trouble_.reported();
   if (is_new) {

@@ -27,7 +27,7 @@ Result<CursorFile> CursorFile::load(const std::filesystem::path& path,
 Result<bool> CursorFile::replay(const std::filesystem::path& path) {
   std::uint64_t offset = 0;
   for (bool more = true; more;) {
-    auto read = io::read_frames(path, offset, io::kReadMost, io::Links::Refuse);
+    auto read = io::read_frames(path, offset, io::kReadMost, io::Links::Own);
     if (!read) return fail(std::move(read.error()));
     for (const std::string& frame : read->frames) {
       logs::v1::CursorRecord record;
@@ -56,7 +56,7 @@ Result<void> CursorFile::append(const logs::v1::CursorRecord& record) {
   if (!writer_) {
     auto at = dir_->path_of(name_);
     if (!at) return fail(std::move(at.error()));
-    auto writer = io::FrameWriter::open(*at, io::Links::Refuse);
+    auto writer = io::FrameWriter::open(*at, io::Links::Own);
     if (!writer) return fail(dir_->named(std::move(writer.error())));
     writer_ = std::move(*writer);
   }

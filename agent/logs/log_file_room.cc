@@ -34,6 +34,8 @@ Result<std::uint64_t> LogFile::punch(std::uint64_t to, const char* reason) {
   if (!writable && errno == ENOENT) return 0;
   if (!writable || ::fstat(writable.get(), &what) != 0 || ::fstat(fd_.get(), &read) != 0)
     return failed(errno);
+  // It has another name, too: it may be somebody's file that the job has put here.
+  if (what.st_nlink > 1) return 0;
   // Another file has the log's name now.
   if (what.st_ino != read.st_ino || what.st_dev != read.st_dev) return 0;
   // Both are one file, so this checks the size, the head and the anchor of what is punched.

@@ -10,6 +10,8 @@
 #include <memory>
 #include <tuple>
 
+#include "common/io/beneath.h"
+
 namespace muster::agent {
 namespace {
 
@@ -71,18 +73,15 @@ void newest_first(std::vector<PlogFile>& files) {
 
 }  // namespace
 
-// Opens each part in turn, because O_NOFOLLOW only affects the last part of a path. The directory
-// `plog` above the tree is in the run directory, too.
+// The tree is "plog/rank-N" in the run directory, and no part of it may be a link.
 io::UniqueFd PlogTree::open_below(const std::string& path, int flags) const {
-  io::UniqueFd at(::open(dir_.parent_path().c_str(), kDirectoryFlags));
-  if (at) at.reset(::openat(at.get(), dir_.filename().c_str(), kDirectoryFlags));
-  for (std::size_t begin = 0; at && begin < path.size();) {
-    const std::size_t end = std::min(path.find('/', begin), path.size());
-    const std::string part = path.substr(begin, end - begin);
-    at.reset(::openat(at.get(), part.c_str(), end == path.size() ? flags : kDirectoryFlags));
-    begin = end + 1;
-  }
-  return at;
+  const auto plog = dir_.parent_path();
+  const io::UniqueFd run(
+      ::open(plog.parent_path().c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!run) return {};
+  const auto tree = plog.filename() / dir_.filename();
+  return io::open_beneath(run.get(), path.empty() ? tree : tree / path,
+                          path.empty() ? kDirectoryFlags : flags);
 }
 
 bool PlogTree::exists() const { return open_below("", kDirectoryFlags).get() >= 0; }

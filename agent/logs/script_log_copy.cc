@@ -94,6 +94,10 @@ Result<void> ScriptLogCopy::open_copy() {
     return fail_errno(fmt::format("opening '{}'", path), errno);
   if (!S_ISREG(info.st_mode))
     return fail(ErrorCode::InvalidArgument, fmt::format("opening '{}': it is no file", path));
+  // A copy is emptied when its source begins anew: no other file may lose its content by that.
+  if (info.st_nlink > 1)
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("opening '{}': it has another name, too (a hard link)", path));
   copied_ = static_cast<std::uint64_t>(info.st_size);
   copy_ = std::move(copy);
   return {};

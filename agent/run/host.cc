@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,7 +10,8 @@
 #include "agent/logs/auxiliary_log.h"
 #include "agent/run/host_impl.h"
 #include "agent/run/state_dir.h"
-#include "common/io/file.h"
+#include "common/io/beneath.h"
+#include "common/io/remove_tree.h"
 #include "common/proto/proto_time.h"
 
 namespace muster::agent {
@@ -262,6 +264,12 @@ void Host::Impl::refresh(const RunKey& run, Entry& entry, bool tell) {
     entry.unread_since.reset();
   }
   note_auxiliary_ends(run, entry);
+  const auto not_believed = entry.view.not_believed();
+  for (std::size_t i = 0; i < not_believed.size(); ++i) {
+    if (not_believed.at(i).empty() || !entry.not_believed.at(i).first()) continue;
+    trouble(fmt::format("reading run '{}.{}': {}", run.first.str(), run.second.value,
+                        not_believed.at(i)));
+  }
   const bool damaged = entry.view.events_damaged() && entry.view.worker() != nullptr;
   if (damaged && entry.events_damage.first()) {
     trouble(
@@ -499,7 +507,8 @@ void Host::Impl::remove_leftovers() {
   std::error_code error;
   for (fs::directory_iterator at(options.layout.runs(), error), end; !error && at != end;
        at.increment(error)) {
-    if (at->path().filename().string().starts_with(kGonePrefix)) dispose(at->path());
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(kGonePrefix)) dispose(name);
   }
 }
 
@@ -549,13 +558,15 @@ void Host::Impl::remove_group(const RunKey& run, const Entry& entry) {
 
 // True only if the file certainly does not exist; another error proves nothing.
 bool Host::Impl::removed(const fs::path& path) {
-  return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
+  struct stat there{};
+  return ::lstat(path.c_str(), &there) != 0 && errno == ENOENT;
 }
 
-void Host::Impl::dispose(const fs::path& path) {
-  disposal.post("remove run", [path] {
-    std::error_code ignored;  // found again at the next start
-    fs::remove_all(path, ignored);
+// `name` is in the directory of the runs. What stays is found again at the next start.
+void Host::Impl::dispose(const std::string& name) {
+  disposal.post("remove run", [runs = options.layout.runs(), name] {
+    if (const auto above = io::Beneath::open(runs, io::Links::Follow))
+      (void)io::remove_tree(*above, name);
   });
 }
 

@@ -55,6 +55,7 @@ void Host::Impl::act(const SweepRun& wanted) {
   const RunView& view = entry->view;
   RunSweep::Options sweep{.name = name_of(wanted.run),
                           .process_tag = process_tag_of(wanted.run, *entry),
+                          .users = {.known = view.launch() != nullptr},
                           .group = group_of(wanted.run, *entry),
                           .since = view.claimed_since(),
                           .family = {},
@@ -63,6 +64,7 @@ void Host::Impl::act(const SweepRun& wanted) {
     sweep.family = process::Family{.leaders = {view.leaders().begin(), view.leaders().end()},
                                    .since = sweep.since};
     if (launch->set_user()) sweep.family->user = launch->uid();
+    if (launch->set_user()) sweep.users.run = launch->uid();
     if (launch->has_container()) sweep.container = launch->container();
   }
   entry->sweep = std::make_unique<RunSweep>(
@@ -110,10 +112,11 @@ void Host::Impl::act(const ForgetRun& forget) {
   if (options.watch != nullptr) entry->reporting.close(*options.watch, forget.run);
   // The rename comes before the removal. A crash while gigabytes are being removed must not leave
   // an incomplete run directory that looks unclaimed.
+  // A link in its place is renamed itself.
   const std::filesystem::path from = entry->view.layout().root();
-  const std::filesystem::path to = from.parent_path() / (kGonePrefix + from.filename().string());
+  const std::string to = kGonePrefix + from.filename().string();
   std::error_code error;
-  std::filesystem::rename(from, to, error);
+  std::filesystem::rename(from, from.parent_path() / to, error);
   if (error && error != std::errc::no_such_file_or_directory)
     trouble(fmt::format("removing run '{}': {}", name_of(forget.run), error.message()));
   const RunKey run = forget.run;

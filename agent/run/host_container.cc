@@ -4,7 +4,7 @@
 
 #include "agent/container/container_tool.h"
 #include "agent/run/host_impl.h"
-#include "common/io/file.h"
+#include "common/rundir/run_file.h"
 
 namespace muster::agent {
 namespace {
@@ -28,7 +28,7 @@ void Host::Impl::refuse_without_container(const RunKey& run, Entry& entry) {
   if (launch == nullptr || !launch->has_container() || entry.seen.worker != WorkerState::None ||
       entry.seen.refused)
     return;
-  const auto output = io::read_regular_file(entry.view.layout().worker_log(), kWorkerLogMost);
+  const auto output = rundir::read_file(entry.view.layout().worker_log(), kWorkerLogMost);
   const std::string line = output ? last_output_line(*output) : "";
   refuse(
       run, entry,

@@ -6,6 +6,7 @@
 // The run's phase is derived (agent/core/run_phase.h): nothing here repeats it.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -54,6 +55,7 @@ struct Host::Entry {
   std::optional<BootTime> unread_since;
   // What is logged once: damage of its events and of its marks, the removal of its directory.
   OncePerCause events_damage, marks_damage, removal;
+  std::array<OncePerCause, 4> not_believed;  // as RunView::not_believed
 
   std::optional<Starting> starting;
 

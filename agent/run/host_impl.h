@@ -100,7 +100,7 @@ struct Host::Impl {
   void remove_stale_groups();
   void sweep_earlier_instances();
   void remove_group(const RunKey& run, const Entry& entry);
-  void dispose(const std::filesystem::path& path);
+  void dispose(const std::string& name);
   void trouble(const std::string& text) const;
   [[nodiscard]] static bool removed(const std::filesystem::path& path);
 

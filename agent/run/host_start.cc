@@ -10,6 +10,7 @@
 #include "common/io/room.h"
 #include "common/process/cgroup.h"
 #include "common/process/spawn.h"
+#include "common/rundir/run_file.h"
 
 namespace muster::agent {
 namespace {
@@ -147,15 +148,18 @@ Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1
   if (!launch.cgroup().empty() && process::make_run_group(launch.cgroup()))
     own_base(std::filesystem::path(launch.cgroup()).parent_path(), options.layout);
 
+  const io::UniqueFd log =
+      rundir::open_file(layout.worker_log(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (!log)
+    return fail(of_node(
+        fail_errno(fmt::format("opening '{}'", layout.worker_log().string()), errno).error()));
   process::SpawnRequest request{
       .path = options.worker.string(),
       .argv = {options.worker.string(), layout.root().string()},
       .env = {fmt::format("{}={}", rundir::kProcessTagVariable, launch.process_tag()),
               "LANG=C.UTF-8", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
       .cwd = "/",
-      .standard_out = {.path = layout.worker_log().string(),
-                       .flags = O_WRONLY | O_CREAT | O_APPEND,
-                       .mode = 0600},
+      .out_fd = log.get(),
       .new_session = true};
   if (const char* offset = std::getenv(kWallClockOffsetVariable); offset != nullptr)
     request.env.push_back(fmt::format("{}={}", kWallClockOffsetVariable, offset));

@@ -32,9 +32,9 @@ void RunSweep::begin() {
   loop_.assert_on();
   // With a group no process must be guessed.
   const bool group = !options_.group.empty() && ::access(options_.group.c_str(), F_OK) == 0;
-  auto sweep =
-      process::ProcessTagSweep::start(rundir::kProcessTagVariable, options_.process_tag,
-                                      options_.since, group ? std::nullopt : options_.family);
+  auto sweep = process::ProcessTagSweep::start(
+      rundir::kProcessTagVariable, options_.process_tag, options_.since,
+      group ? std::nullopt : options_.family, options_.users);
   if (!sweep) {
     trouble(fmt::format("sweeping run '{}'", options_.name), sweep.error().message);
     return end(false);
@@ -77,6 +77,14 @@ void RunSweep::tell_what_blocks(const process::ProcessTagSweep& sweep) {
   for (const pid_t pid : sweep.waits_for())
     pids += fmt::format("{}{}", pids.empty() ? "" : ", ", pid);
   if (pids.empty() || !blocked_.first(pids)) return;
+  if (!options_.users.known)
+    return trouble(
+        fmt::format("sweeping run '{}'", options_.name),
+        fmt::format("whether it has left process {} cannot be determined: it has the run's process "
+                    "tag, it is of another user, and the launch record that has the run's user is "
+                    "missing or damaged; it is not killed, and the run is swept when it has ended; "
+                    "kill it if it is the job's",
+                    pids));
   trouble(fmt::format("sweeping run '{}'", options_.name),
           fmt::format("whether it has left process {} cannot be determined: of this user, started "
                       "after the run, and closed to us (not dumpable); the run is swept when it "

@@ -33,6 +33,7 @@ class RunSweep {
   struct Options {
     std::string name;         // "JOB.ATTEMPT", for texts
     std::string process_tag;  // value of rundir::kProcessTagVariable
+    process::TagUsers users;  // for whose processes it counts
     std::string group;        // path of its control group; empty: none
     std::uint64_t since = 0;  // start time of the worker, if known
     // Finds processes that have no tag, if there is no group at that time.

@@ -77,8 +77,11 @@ Result<void> RunView::read_launch() {
   if (!launch) {
     // The record is damaged, or a newer release wrote it. Claim and events still show what runs;
     // only its contents are unknown.
-    if (launch.error().code == ErrorCode::DataLoss || launch.error().code == ErrorCode::Unsupported)
+    if (launch.error().code == ErrorCode::DataLoss ||
+        launch.error().code == ErrorCode::Unsupported) {
+      launch_wrong_ = std::move(launch.error().message);
       return {};
+    }
     return fail(std::move(launch).error());
   }
   if (!*launch) return {};
@@ -119,6 +122,7 @@ Result<void> RunView::read_claim() {
   auto claim = rundir::read_claim(layout_);
   if (!claim) {
     if (claim.error().code != ErrorCode::DataLoss) return fail(std::move(claim).error());
+    claim_wrong_ = std::move(claim.error().message);
     claim_damaged_ = true;  // claimed, but unreadable: swept like a worker that cannot be found
     return {};
   }

@@ -3,7 +3,9 @@
 // it starts, signals and writes nothing.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <string>
 
 #include "agent/core/reconcile.h"
 #include "common/process/pidfd.h"
@@ -48,6 +50,11 @@ class RunView {
   [[nodiscard]] bool events_damaged() const { return events_.damaged(); }
   // what is appended from now on is never read again
   [[nodiscard]] bool marks_damaged() const { return marks_.damaged(); }
+  // Sentences on records that are not believed: damaged, a link, of another user ("reading
+  // '/x/claim': it belongs to user 1000, ..."). One for each file, empty if nothing is wrong.
+  [[nodiscard]] std::array<std::string, 4> not_believed() const {
+    return {launch_wrong_, claim_wrong_, events_.wrong(), marks_.wrong()};
+  }
   // When the worker wrote that it stops its ranks.
   [[nodiscard]] std::optional<BootTime> stop_written() const { return stop_written_; }
   // The processes that the worker forked; each leads its own session.
@@ -81,6 +88,7 @@ class RunView {
   v1::NodeLaunch order_;
   std::optional<rundir::v1::Claim> claim_;
   bool claim_damaged_ = false;
+  std::string launch_wrong_, claim_wrong_;
   std::optional<process::Pidfd> worker_;
   bool worker_gone_ = false;
   std::optional<Error> worker_unknown_;

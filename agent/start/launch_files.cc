@@ -19,6 +19,7 @@
 #include "agent/launch/with_rights.h"
 #include "common/io/file.h"
 #include "common/io/unique_fd.h"
+#include "common/rundir/records.h"
 #include "common/rundir/setup_prefix.h"
 
 namespace muster::agent {
@@ -123,7 +124,11 @@ Result<void> write_setup_script(const v1::Setup& setup, const rundir::RunLayout&
     script += command + (command.ends_with('\\') ? "\n\n" : "\n");
   }
   script += fmt::format("{} -0 >| \"${}\"\n", kEnvProgram, rundir::kSetupEnvironmentVariable);
-  if (auto written = io::replace_file(run.setup_script(), script, io::Durable::No); !written) {
+  const auto dir = rundir::open_run(run);
+  if (!dir) return fail(Error(dir.error()).in("writing the script of runtime.setup"));
+  if (auto written = io::replace_file(dir->at(run.setup_script().filename().string()), script,
+                                      io::Durable::No);
+      !written) {
     if (written.error().code != ErrorCode::ResourceExhausted) written.error().code = ErrorCode::Io;
     return written;
   }

@@ -12,7 +12,9 @@
 #include <optional>
 #include <vector>
 
+#include "agent/launch/with_rights.h"
 #include "agent/saves/checkpoint_reading.h"
+#include "agent/start/site_dirs.h"
 #include "common/engine/model/layout.h"
 #include "common/io/file.h"
 
@@ -33,13 +35,7 @@ std::unexpected<Error> failed(const std::string& doing, int error) {
   return result;
 }
 
-Result<void> own(const fs::path& path, const UserEntry* owner) {
-  if (owner != nullptr && ::lchown(path.c_str(), owner->uid, owner->gid) != 0)
-    return failed(fmt::format("giving '{}' to user '{}'", path.string(), owner->name), errno);
-  return {};
-}
-
-Result<void> make_with_parents(const fs::path& path, const UserEntry* owner) {
+Result<void> make_with_parents(const fs::path& path) {
   std::vector<fs::path> missing;
   struct stat info{};
   for (fs::path at = path; ::stat(at.c_str(), &info) != 0; at = at.parent_path()) {
@@ -55,19 +51,29 @@ Result<void> make_with_parents(const fs::path& path, const UserEntry* owner) {
       if (errno == EEXIST) continue;  // another node with the same file system was quicker
       return failed(fmt::format("making directory '{}'", at->string()), errno);
     }
-    if (auto done = own(*at, owner); !done) return done;
   }
   return {};
 }
 
-Result<void> fill(const fs::path& dir, const engine::LinkPlan& plan, const UserEntry* owner) {
+// For another user, as that user: his links lead no further than he could go. Where he may not make
+// it, the site may have given him the place.
+Result<void> make_for(const fs::path& path, const UserEntry* owner) {
+  {
+    const WithRightsOf rights(owner);
+    auto made = make_with_parents(path);
+    if (made || owner == nullptr || made.error().code != ErrorCode::NotAllowed) return made;
+  }
+  return make_dirs_of_site(path, *owner);
+}
+
+// Runs with the rights of the run's user.
+Result<void> fill(const fs::path& dir, const engine::LinkPlan& plan) {
   for (const auto& [name, target] : plan.links) {
-    if (auto made = make_with_parents((dir / name).parent_path(), owner); !made) return made;
+    if (auto made = make_with_parents((dir / name).parent_path()); !made) return made;
     if (::symlink(target.c_str(), (dir / name).c_str()) != 0)
       return failed(fmt::format("linking '{}' to '{}'", (dir / name).string(), target), errno);
-    if (auto done = own(dir / name, owner); !done) return done;
     struct stat info{};
-    if (::stat((dir / name).c_str(), &info) != 0) {
+    if (::stat((dir / name).c_str(), &info) != 0 && errno != EACCES) {
       return fail(ErrorCode::DataLoss,
                   fmt::format("linking the checkpoint to resume from: '{}' is not there on this "
                               "node; keep checkpoints on a file system that every node sees",
@@ -75,12 +81,11 @@ Result<void> fill(const fs::path& dir, const engine::LinkPlan& plan, const UserE
     }
   }
   for (const auto& [name, content] : plan.files) {
-    if (auto made = make_with_parents((dir / name).parent_path(), owner); !made) return made;
+    if (auto made = make_with_parents((dir / name).parent_path()); !made) return made;
     if (auto written = io::replace_file(dir / name, content, io::Durable::No); !written)
       return written;
     if (::chmod((dir / name).c_str(), 0644) != 0)
       return fail_errno(fmt::format("opening '{}' to its readers", (dir / name).string()), errno);
-    if (auto done = own(dir / name, owner); !done) return done;
   }
   return {};
 }
@@ -92,7 +97,7 @@ Result<void> make_output_dirs(const v1::NodeLaunch& order, const UserEntry* owne
     if (!dir.starts_with('/'))
       return fail(ErrorCode::InvalidArgument,
                   fmt::format("making directory '{}': it is not an absolute path", dir));
-    if (auto made = make_with_parents(dir, owner); !made) return made;
+    if (auto made = make_for(dir, owner); !made) return made;
   }
   return {};
 }
@@ -111,8 +116,10 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
     plan = *std::move(planned);
   }
   const fs::path target = fs::path(resume.dir()).lexically_normal();
-  if (auto made = make_with_parents(target.parent_path(), owner); !made) return made;
+  if (auto made = make_for(target.parent_path(), owner); !made) return made;
 
+  // The user may replace every part of the path while it is used.
+  const WithRightsOf rights(owner);
   std::string pattern =
       (target.parent_path() / fmt::format(".{}.XXXXXX", target.filename().string())).string();
   if (::mkdtemp(pattern.data()) == nullptr)
@@ -125,8 +132,7 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
   };
   if (::chmod(fresh.c_str(), 0755) != 0)
     return undo(fail_errno(fmt::format("opening '{}' to its readers", fresh.string()), errno));
-  if (auto done = own(fresh, owner); !done) return undo(std::move(done));
-  if (auto filled = fill(fresh, plan, owner); !filled) return undo(std::move(filled));
+  if (auto filled = fill(fresh, plan); !filled) return undo(std::move(filled));
 
   // rename(2) cannot replace a directory that is not empty: exchange the two, then remove the old
   // one. Another node of a shared file system may do the same at this moment. The content is the

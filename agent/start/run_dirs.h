@@ -12,7 +12,8 @@
 namespace muster::agent {
 
 // Makes them with parents, mode 0755; new ones belong to `owner` if it is given. An existing one
-// stays as it is. Errors:
+// stays as it is. With `owner`, they are made with the owner's rights, and where these do not
+// suffice as site_dirs.h says. Errors:
 //
 // - NotAllowed, InvalidArgument: impossible on this node.
 // - ResourceExhausted: no space.
@@ -22,6 +23,8 @@ Result<void> make_output_dirs(const v1::NodeLaunch& order, const UserEntry* owne
 // Makes the directory of links to the one chosen checkpoint anew. It is built in the same parent
 // directory and then renamed, so that a rank never sees an incomplete one. Nodes that share the
 // file system make the same one; the last wins and all are equal.
+//
+// With `owner` it is made with the owner's rights: he may write where he saves.
 //
 // The step is checked again before it is linked (checkpoint_reading.h). DataLoss: its checkpoint is
 // missing or torn; if torn, `reading` says what was read.

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "client/render/device_text.h"
@@ -123,6 +124,65 @@ std::optional<Check> disk_check(const v1::Node& node) {
   return check;
 }
 
+std::optional<Check> outputs_check(const v1::Node& node) {
+  if (!node.has_outputs()) return std::nullopt;
+  const v1::NodeOutputs& outputs = node.outputs();
+  Check check{.subject = "node " + node.name(), .what = "outputs"};
+  if (!outputs.trouble().empty()) {
+    check.level = Level::Warn;
+    check.text = "jobs cannot save there: " + outputs.trouble();
+    check.advice =
+        "mount it, or let the agent's user write there; jobs may name an outputs.dir of their own";
+  } else if (outputs.storage().empty()) {
+    check.text = fmt::format("{}: not known yet which nodes share it", outputs.root());
+  } else if (outputs.nodes() < 2) {
+    check.text = fmt::format("{}: no other node sees the files there", outputs.root());
+  } else {
+    check.text = fmt::format("{}: shared by {} nodes (storage {})", outputs.root(), outputs.nodes(),
+                             outputs.storage());
+  }
+  return check;
+}
+
+std::optional<Check> shared_outputs_check(
+    const google::protobuf::RepeatedPtrField<v1::Node>& nodes) {
+  std::map<std::string, std::vector<std::string>> by_storage;
+  std::string root;
+  std::size_t connected = 0, unknown = 0;
+  for (const v1::Node& node : nodes) {
+    if (!node.connected()) continue;
+    ++connected;
+    if (!node.outputs().root().empty()) root = node.outputs().root();
+    if (node.outputs().storage().empty())
+      ++unknown;
+    else
+      by_storage[node.outputs().storage()].push_back(node.name());
+  }
+  if (by_storage.empty()) return std::nullopt;
+  Check check{.subject = "cluster", .what = "outputs"};
+  if (by_storage.size() == 1) {
+    const std::size_t share = by_storage.begin()->second.size();
+    check.text =
+        connected == 1
+            ? fmt::format("{}, on the only node", root)
+            : fmt::format("{}: {} of {} connected nodes share it{}", root, share, connected,
+                          unknown == 0 ? "" : ", of the others it is not known");
+    return check;
+  }
+  std::string groups;
+  for (const auto& [storage, names] : by_storage)
+    groups += fmt::format("{}{}{}", groups.empty() ? "" : "; ", names.front(),
+                          names.size() == 1 ? "" : fmt::format(" and {} more", names.size() - 1));
+  check.level = Level::Warn;
+  check.text = fmt::format("{}: the nodes have {} different storages there ({})", root,
+                           by_storage.size(), groups);
+  check.advice =
+      "a job over several nodes loses checkpoints with a node: mount shared storage there, give "
+      "the "
+      "controller an --outputs-root that is shared, or use checkpoint.storage: local";
+  return check;
+}
+
 Check certificate_check(std::string subject, WallTime ends, WallTime now, std::string renewal) {
   const Duration left = ends - now;
   Check check{.subject = std::move(subject),
@@ -159,6 +219,7 @@ std::vector<Check> node_checks(const v1::Node& node, const std::string& version,
   if (node.has_clock_ahead())
     checks.push_back(clock_check(subject, to_duration(node.clock_ahead())));
   if (auto disk = disk_check(node)) checks.push_back(*std::move(disk));
+  if (auto outputs = outputs_check(node)) checks.push_back(*std::move(outputs));
   const v1::HostReading& host = node.host();
   if (!host.cgroup_trouble().empty())
     checks.push_back({.level = Level::Warn,

@@ -37,6 +37,12 @@ std::vector<Check> node_checks(const v1::Node& node, const std::string& version,
 // The disk of the node's state directory alone. Not set: the node does not report it.
 std::optional<Check> disk_check(const v1::Node& node);
 
+// The directory of outputs on the node alone. Not set: the node does not report it.
+std::optional<Check> outputs_check(const v1::Node& node);
+// Whether the connected nodes see the same files there. Not set: nothing is known of them.
+std::optional<Check> shared_outputs_check(
+    const google::protobuf::RepeatedPtrField<v1::Node>& nodes);
+
 // What the controller says of itself.
 std::vector<Check> controller_checks(const v1::GetClusterStatusResponse& status, WallTime now);
 

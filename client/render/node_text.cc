@@ -59,4 +59,12 @@ std::string labels_text(const v1::Node& node) {
   return text.empty() ? "-" : printable(text);
 }
 
+std::string outputs_text(const v1::Node& node) {
+  const v1::NodeOutputs& outputs = node.outputs();
+  if (!node.has_outputs() || !node.connected()) return "-";
+  if (!outputs.trouble().empty()) return "error";
+  if (outputs.storage().empty()) return "?";
+  return printable(fmt::format("{} ({})", outputs.storage(), outputs.nodes()));
+}
+
 }  // namespace muster::render

@@ -28,4 +28,8 @@ std::map<std::string, std::string> node_labels(const v1::Node& node);
 // All of them, "rack=r1,zone=a", or "-".
 std::string labels_text(const v1::Node& node);
 
+// What is known of the storage below the directory of outputs, for a table: "3f9a1c02 (4)", that
+// storage and how many nodes share it; "error" (it cannot be written), "?" (not known yet), "-".
+std::string outputs_text(const v1::Node& node);
+
 }  // namespace muster::render

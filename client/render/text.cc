@@ -51,6 +51,11 @@ std::string iso_text(const google::protobuf::Timestamp& stamp) {
                      millisecond_part(stamp));
 }
 
+std::string minute_text(const google::protobuf::Timestamp& stamp) {
+  if (unset(stamp)) return "";
+  return fmt::format("{:%Y-%m-%dT%H:%M}Z", fmt::gmtime(whole_seconds(stamp)));
+}
+
 std::string clock_text(const google::protobuf::Timestamp& stamp) {
   if (unset(stamp)) return "-";
   const std::time_t seconds = whole_seconds(stamp);

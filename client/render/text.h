@@ -17,6 +17,8 @@ std::string duration_text(Duration duration);
 std::string ago_text(const google::protobuf::Timestamp& stamp, WallTime now);
 // Returns "2026-03-01T12:00:00.123Z", or an empty text for an unset time.
 std::string iso_text(const google::protobuf::Timestamp& stamp);
+// Returns "2026-03-01T12:00Z", or an empty text for an unset time.
+std::string minute_text(const google::protobuf::Timestamp& stamp);
 // Returns "12:00:00.123" in the reader's local time, or "-" for an unset time.
 std::string clock_text(const google::protobuf::Timestamp& stamp);
 std::string bytes_text(std::uint64_t bytes);  // "1.5 MiB"

@@ -1,7 +1,6 @@
 #include "common/config/config_file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "common/base/controls.h"
+#include "common/config/checks.h"
 #include "common/io/file.h"
 #include "common/spec/yaml_tree.h"
 #include "common/text/words.h"
@@ -106,16 +106,6 @@ class ConfigFile::Reader final : public CLI::Config {
   ConfigFile& owner_;
 };
 
-CLI::Validator one_of(std::vector<std::string> words) {
-  return CLI::Validator(
-      [words = std::move(words)](const std::string& value) {
-        return std::ranges::find(words, value) != words.end()
-                   ? std::string()
-                   : fmt::format("'{}' is none of {}", value, fmt::join(words, ", "));
-      },
-      "");
-}
-
 ConfigFile::ConfigFile(CLI::App& app) : app_(app) {
   app.get_help_ptr()->configurable(false);
   if (CLI::Option* version = app.get_version_ptr(); version != nullptr)
@@ -123,7 +113,7 @@ ConfigFile::ConfigFile(CLI::App& app) : app_(app) {
   option_ = app.set_config("--config", "",
                            "A YAML file of options: 'log-level: debug'. The command line and the "
                            "variables win over it");
-  option_->type_name("FILE");
+  option_->type_name("FILE")->check(path())->check(regular_file());
   app.config_formatter(std::make_shared<Reader>(*this));
   app.add_flag("--check-config", check_only_,
                "Check the options, those of --config FILE too, and end: 0 or 64")
@@ -196,7 +186,8 @@ std::vector<CLI::ConfigItem> ConfigFile::read(std::string_view text) {
 
 std::string ConfigFile::explain(const CLI::ParseError& error) const {
   const std::string what = error.what();
-  const std::string file = option_->count() == 1 ? option_->as<std::string>() : "";
+  // Without its checks, which would throw once more.
+  const std::string file = option_->count() == 1 ? option_->results().front() : "";
   if (error.get_name() == "FileError") {
     if (!problems_.empty()) return problems_;
     const auto text = io::read_file(file, kFileBytesMax);

@@ -27,9 +27,6 @@ class CallForSample final : public CLI::Success {
   CallForSample() : CLI::Success("CallForSample", "the sample", CLI::ExitCodes::Success) {}
 };
 
-// For an option whose value is one of these words.
-[[nodiscard]] CLI::Validator one_of(std::vector<std::string> words);
-
 class ConfigFile {
  public:
   // Adds its options to `app`, which must live as long. It is created before the app's other

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <functional>
 
-#include "common/base/controls.h"
+#include "common/enrol/answer.h"
 #include "common/enrol/connection.h"
 #include "common/enrol/frame.h"
 #include "common/enrol/request.h"
-#include "common/proto/proto_time.h"
 #include "muster/v1/enrolment.pb.h"
 
 namespace muster::enrol {
@@ -37,10 +36,7 @@ Result<v1::EnrolResponse> exchange(const Ask& ask, TrustedCas& trusted, const Ma
   const auto answer = connection->read(*length);
   if (!answer) return fail(Error(answer.error()));
   connection->close();
-  v1::EnrolResponse response;
-  if (!response.ParseFromString(*answer) || response.answer_case() == response.ANSWER_NOT_SET)
-    return fail(ErrorCode::InvalidArgument, "it answers with what this release cannot read");
-  return response;
+  return parse_answer(*answer);
 }
 
 Result<Issued> asked(const Ask& ask, std::vector<std::string> ca_digests, const std::string& doing,
@@ -50,15 +46,7 @@ Result<Issued> asked(const Ask& ask, std::vector<std::string> ca_digests, const 
   if (!response) {
     return fail(Error(response.error()).in(doing + " at '" + ask.address + "'"));
   }
-  if (response->has_refused()) {
-    const auto& refused = response->refused();
-    // The other end has proven that it is the controller, so its sentence has a word.
-    return fail(refused.is_final() ? ErrorCode::NotAllowed : ErrorCode::ResourceExhausted,
-                doing + " at '" + ask.address + "': " + without_controls(refused.sentence()));
-  }
-  return Issued{.certificate_pem = response->issued().certificate(),
-                .ca_pem = response->issued().ca(),
-                .time = to_wall(response->time())};
+  return issued_of(*response, doing + " at '" + ask.address + "'");
 }
 
 }  // namespace
@@ -75,8 +63,19 @@ Result<Issued> renew(const Ask& ask, const pki::Credentials& own, const pki::Key
   if (!registered) return fail(Error(registered.error()).in(doing));
   auto digests = own.ca_digests();
   if (!digests) return fail(std::move(digests.error()).in(doing));
+  // The one that the controller knows this node by comes first.
+  if (const auto signer = own.signer()) {
+    if (const auto found = std::ranges::find(*digests, *signer); found != digests->end())
+      std::iter_swap(digests->begin(), found);
+  }
   return asked(ask, std::move(*digests), doing, [&](std::string_view binding) {
     return renew_request(own.identity.name, *registered, key, binding);
+  });
+}
+
+Result<Issued> login(const Ask& ask, const Token& token, const pki::Key& key, Duration lifetime) {
+  return asked(ask, {token.ca_digest}, "logging in", [&](std::string_view binding) {
+    return login_request(token, key, lifetime, binding);
   });
 }
 

@@ -80,11 +80,12 @@ Result<Connection> Connection::open(const std::string& address, Deadline until, 
   if (!context) return fail(std::move(context.error()));
   made.context_ = std::move(*context);
   made.tls_.reset(::SSL_new(made.context_.get()));
-  if (!made.tls_ || ::SSL_set_fd(made.tls_.get(), made.socket_.get()) != 1)
+  if (!made.tls_ || ::SSL_set_fd(made.tls_.get(), made.socket_.get()) != 1 ||
+      (!trusted.digests.empty() && !ask_for(made.tls_.get(), trusted.digests.front())))
     return pki::openssl_failed(ErrorCode::Internal, "preparing TLS");
   auto shaken = made.finish([tls = made.tls_.get()] { return ::SSL_connect(tls); });
   if (shaken) return made;
-  if (!trusted.refused.empty()) return fail(ErrorCode::NotAllowed, trusted.refused);
+  if (!trusted.refused.empty()) return fail(ErrorCode::Unsupported, trusted.refused);
   return fail(std::move(shaken.error()));
 }
 

@@ -20,7 +20,7 @@ class Connection {
 
   // Connects to the first address of the host that answers, and shakes hands. `cancel` as in Ask.
   // Errors are reasons without a context: Unreachable, TimedOut, InvalidArgument (`address` is no
-  // HOST:PORT), NotAllowed (the other end is not the controller), Internal.
+  // HOST:PORT), Unsupported (the other end is not the controller), Internal.
   static Result<Connection> open(const std::string& address, Deadline until, int cancel,
                                  TrustedCas& trusted);
 

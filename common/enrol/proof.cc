@@ -24,12 +24,16 @@ Result<std::string> binding_of(SSL* connection) {
 }
 
 std::string proof_text(Purpose purpose, std::string_view binding, std::string_view public_key,
-                       std::string_view node) {
+                       std::string_view name) {
   std::string text(kProofBegin);
-  text += purpose == Purpose::Join ? "join\n" : "renew\n";
+  switch (purpose) {
+    case Purpose::Join: text += "join\n"; break;
+    case Purpose::Renew: text += "renew\n"; break;
+    case Purpose::Login: text += "login\n"; break;
+  }
   text += binding;
   text += sha256_hex(public_key);
-  text += node;
+  text += name;
   return text;
 }
 

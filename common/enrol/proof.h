@@ -5,13 +5,13 @@
 // ends that are shown:
 //
 //   "muster-enrol-1\n"
-//   "join\n" or "renew\n"
+//   "join\n", "renew\n" or "login\n"
 //   32 bytes that this TLS connection alone has: RFC 8446 7.5 (RFC 5705), label
 //     "EXPORTER-muster-enrol", no context
 //   SHA-256 of the new public key (DER SubjectPublicKeyInfo), 64 hex digits
-//   the node's name
+//   the node's name; of a login: the id of the token
 //
-// So a recorded proof has no value on another connection, nor for another key, node or purpose.
+// So a recorded proof has no value on another connection, nor for another key, name or purpose.
 #pragma once
 
 #include <openssl/types.h>
@@ -24,7 +24,7 @@
 
 namespace muster::enrol {
 
-enum class Purpose { Join, Renew };
+enum class Purpose { Join, Renew, Login };
 
 inline constexpr std::size_t kBindingBytes = 32;
 
@@ -32,6 +32,6 @@ inline constexpr std::size_t kBindingBytes = 32;
 Result<std::string> binding_of(SSL* connection);
 
 [[nodiscard]] std::string proof_text(Purpose purpose, std::string_view binding,
-                                     std::string_view public_key, std::string_view node);
+                                     std::string_view public_key, std::string_view name);
 
 }  // namespace muster::enrol

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "common/base/error.h"
+#include "common/base/time.h"
 #include "common/enrol/proof.h"
 #include "common/enrol/token.h"
 #include "common/pki/key.h"
@@ -19,11 +20,13 @@ struct Request {
   std::string public_key;  // DER SubjectPublicKeyInfo
   pki::Key key;            // of `public_key`; a public key alone
   std::string signature;
-  // Of a join.
+  // Of a join, and of a login, whose `node` is empty.
   std::string token_id, secret;
   // Of a renewal.
   std::optional<pki::Key> registered_key;  // a public key alone
   std::string registered_signature;
+  // Of a login.
+  Duration lifetime{};
 };
 
 // The bytes of an EnrolRequest. Every field has its bounds, and every key is one of P-256. Errors:
@@ -37,5 +40,8 @@ Result<std::string> join_request(const Token& token, const std::string& node, co
                                  std::string_view binding);
 Result<std::string> renew_request(const std::string& node, const pki::Key& registered_key,
                                   const pki::Key& key, std::string_view binding);
+// `lifetime` as in login.h.
+Result<std::string> login_request(const Token& token, const pki::Key& key, Duration lifetime,
+                                  std::string_view binding);
 
 }  // namespace muster::enrol

@@ -12,9 +12,11 @@
 namespace muster::enrol {
 namespace {
 
-constexpr std::string_view kBegin = "muster-join-1";
+constexpr std::string_view kJoin = "muster-join-1", kLogin = "muster-login-1";
 constexpr std::size_t kTokenBytesMost = 4 << 10;
 constexpr std::size_t kDigestDigits = 64;
+
+std::string_view begin_of(TokenKind kind) { return kind == TokenKind::Join ? kJoin : kLogin; }
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -59,30 +61,40 @@ bool is_token_part(std::string_view text) {
 }
 
 std::string token_text(const Token& token) {
-  return std::string(kBegin) + ":" + token.id + ":" + token.secret + ":" + token.ca_digest;
+  return std::string(begin_of(token.kind)) + ":" + token.id + ":" + token.secret + ":" +
+         token.ca_digest;
 }
 
-Result<Token> parse_token(std::string_view text) {
+Result<Token> parse_token(std::string_view text, TokenKind kind) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   const auto parts = split(text.substr(0, kTokenBytesMost));
-  if (text.size() > kTokenBytesMost || parts.size() != 4 || parts[0] != kBegin ||
-      !is_token_part(parts[1]) || !is_token_part(parts[2]) || !is_digest(parts[3]))
+  if (text.size() > kTokenBytesMost || parts.size() != 4 ||
+      (parts[0] != kJoin && parts[0] != kLogin) || !is_token_part(parts[1]) ||
+      !is_token_part(parts[2]) || !is_digest(parts[3]))
     return fail(ErrorCode::InvalidArgument,
-                "it is not a token; 'muster token create' writes one line, "
-                "muster-join-1:ID:SECRET:CA");
+                "it is not a token; 'muster token create' writes one line, " +
+                    std::string(begin_of(kind)) + ":ID:SECRET:CA");
+  if (parts[0] != begin_of(kind))
+    return fail(ErrorCode::InvalidArgument,
+                kind == TokenKind::Join
+                    ? "it is a personal token, for 'muster login'; 'muster token create --node' "
+                      "makes one for nodes"
+                    : "it is a token for nodes that join; 'muster token create --user NAME' makes "
+                      "one for a user");
   return Token{.id = std::string(parts[1]),
                .secret = std::string(parts[2]),
-               .ca_digest = std::string(parts[3])};
+               .ca_digest = std::string(parts[3]),
+               .kind = kind};
 }
 
-Result<Token> read_token(const std::filesystem::path& path) {
+Result<Token> read_token(const std::filesystem::path& path, TokenKind kind) {
   const bool is_stdin = path == "-";
   auto text = is_stdin ? read_stdin()
                        : pki::read_private_file(path, kTokenBytesMost, "the token file",
                                                 "chmod 600 it, or make a new one");
   if (!text) return fail(std::move(text.error()));
-  auto token = parse_token(*text);
+  auto token = parse_token(*text, kind);
   if (!token)
     return fail(std::move(token.error())
                     .in(is_stdin ? "reading the token from standard input"

@@ -9,14 +9,17 @@
 // 64 synced directories would cost more than the launch.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/base/error.h"
 
@@ -24,16 +27,35 @@ namespace muster::io {
 
 enum class Durable : std::uint8_t { No, Yes };
 // Whether a link at the path itself is followed. Refuse is for a directory that others write in.
-enum class Links : std::uint8_t { Follow, Refuse };
+// Own is Refuse for what is believed: the file must belong to this process's user, and nobody else
+// may write it. Own for writing: it has no other name (hard link), either.
+enum class Links : std::uint8_t { Follow, Refuse, Own };
+
+// Where a file is: at a path, or under a name in an open directory (common/io/beneath.h). A path
+// converts to it.
+struct At {
+  template <class Path>
+    requires std::convertible_to<Path, std::filesystem::path>
+  At(Path&& where) : path(std::forward<Path>(where)), shown(path) {}
+  At(int directory, std::filesystem::path name, std::filesystem::path text)
+      : dir(directory), path(std::move(name)), shown(std::move(text)) {}
+
+  int dir = AT_FDCWD;  // must stay open as long as this is used
+  std::filesystem::path path;
+  std::filesystem::path shown;  // for texts
+};
+
+// Empty if the file meets Links::Own; else what is wrong: "it belongs to user 1000, and this
+// process is of user 0".
+std::string not_own(const struct stat& status);
 
 // More than `most` bytes is ErrorCode::ResourceExhausted; then the function returns no part of the
 // file.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most);
 // For a directory that others write in. A pipe or a device in place of the file is an error at
 // once, because reading it might never end. With Links::Refuse that is ErrorCode::DataLoss, and so
-// is a link.
-Result<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most,
-                                      Links links = Links::Follow);
+// is a link. With Links::Own so is a file of another user.
+Result<std::string> read_regular_file(const At& at, std::size_t most, Links links = Links::Follow);
 // Works like read_regular_file, but `check` sees the status of the open file before its bytes are
 // read. An error of `check` is the result. For a secret: the file that was checked is the one that
 // is read.
@@ -45,18 +67,17 @@ Result<std::string> read_checked_file(const std::filesystem::path& path, std::si
 // bytes or the new ones. The temporary file is a new one, ".NAME.PID.NUMBER", also in a directory
 // where others have made files and links with such names. After a crash it stays, and nobody reads
 // it.
-Result<void> replace_file(const std::filesystem::path& path, std::string_view bytes,
-                          Durable durable);
+Result<void> replace_file(const At& at, std::string_view bytes, Durable durable);
 
 // Writes over the bytes of an existing file, within the space that the file already has. It is for
 // a full disk. A reader at that moment may see parts of both versions, so readers must read again.
-Result<void> overwrite_file(const std::filesystem::path& path, std::string_view bytes);
+// Only a regular file with one name is written, and no link is followed.
+Result<void> overwrite_file(const At& at, std::string_view bytes);
 
 // Works like replace_file, but only if `path` does not exist yet. Returns false if another caller
 // was first; then the other caller's file stays. Exactly one of any number of concurrent callers
 // gets true. Nobody ever reads a part: it is like O_EXCL with the content already inside.
-Result<bool> create_file(const std::filesystem::path& path, std::string_view bytes,
-                         Durable durable);
+Result<bool> create_file(const At& at, std::string_view bytes, Durable durable);
 
 // Creates the directory and its missing parents with `mode`, whatever the umask is. Leaves an
 // existing directory as it is.

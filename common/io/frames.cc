@@ -41,7 +41,14 @@ std::unexpected<Error> failed(const char* doing, const std::filesystem::path& pa
   return fail_errno(std::string(doing) + " '" + path.string() + "'", error);
 }
 
-int no_follow(Links links) { return links == Links::Refuse ? O_NOFOLLOW : 0; }
+int no_follow(Links links) { return links == Links::Follow ? 0 : O_NOFOLLOW; }
+
+// What is wrong with a file that is open, whatever its bytes are. Empty: nothing.
+std::string wrong_with(const struct stat& status, Links links) {
+  if (links == Links::Follow) return {};
+  if (!S_ISREG(status.st_mode)) return "it is no regular file";
+  return links == Links::Own ? not_own(status) : std::string();
+}
 
 }  // namespace
 
@@ -80,22 +87,22 @@ Decoded decode_frames(std::string_view bytes) {
   return decoded;
 }
 
-Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t offset,
-                               std::size_t most, Links links) {
-  FramesRead read{.frames = {}, .next = offset, .tail = Tail::Clean, .more = false};
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | no_follow(links)));
-  if (!fd && errno == ENOENT) return read;
-  if (!fd && errno == ELOOP && links == Links::Refuse) {
+Result<FramesRead> read_frames(const At& at, std::uint64_t offset, std::size_t most, Links links) {
+  const auto& path = at.shown;
+  FramesRead read{.frames = {}, .next = offset, .tail = Tail::Clean, .more = false, .wrong = {}};
+  const auto damaged = [&](const std::string& wrong) {
     read.tail = Tail::Damaged;
-    return read;
-  }
+    read.wrong = "reading '" + path.string() + "': " + wrong + "; it is not believed";
+    return std::move(read);
+  };
+  UniqueFd fd(
+      ::openat(at.dir, at.path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | no_follow(links)));
+  if (!fd && errno == ENOENT) return read;
+  if (!fd && errno == ELOOP && links != Links::Follow) return damaged("it is a link");
   if (!fd) return failed("opening", path, errno);
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return failed("reading", path, errno);
-  if (links == Links::Refuse && !S_ISREG(status.st_mode)) {
-    read.tail = Tail::Damaged;
-    return read;
-  }
+  if (const std::string wrong = wrong_with(status, links); !wrong.empty()) return damaged(wrong);
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (size < offset) {
     read.tail = Tail::Damaged;
@@ -134,14 +141,24 @@ Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t 
   }
 }
 
-Result<FrameWriter> FrameWriter::open(const std::filesystem::path& path, Links links) {
-  UniqueFd fd(::open(path.c_str(),
-                     O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC | no_follow(links),
-                     0600));
+Result<FrameWriter> FrameWriter::open(const At& at, Links links) {
+  const auto& path = at.shown;
+  UniqueFd fd(::openat(at.dir, at.path.c_str(),
+                       O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC | no_follow(links),
+                       0600));
   if (!fd) return failed("opening", path, errno);
+  if (links == Links::Own) {
+    struct stat status{};
+    if (::fstat(fd.get(), &status) != 0) return failed("opening", path, errno);
+    std::string wrong = wrong_with(status, links);
+    if (wrong.empty() && status.st_nlink > 1) wrong = "it has another name, too (a hard link)";
+    if (!wrong.empty())
+      return fail(ErrorCode::DataLoss, "opening '" + path.string() + "' for appending: " + wrong +
+                                           "; it is not written");
+  }
   std::uint64_t end = 0;
   for (;;) {
-    auto read = read_frames(path, end, kReadMost, links);
+    auto read = read_frames(at, end, kReadMost, links);
     if (!read) return fail(std::move(read.error()));
     end = read->next;
     if (read->tail == Tail::Damaged) {

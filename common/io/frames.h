@@ -52,18 +52,20 @@ struct FramesRead {
   std::uint64_t next = 0;  // offset after the last sound frame: pass it next time
   Tail tail = Tail::Clean;
   bool more = false;  // stopped at `most`, not at the end
+  // Damaged because of what the file is (a link, another user's), and not of its bytes: a sentence.
+  std::string wrong;
 };
 // Reads from `offset`. A file that does not exist yet has no frames. `most` bounds the bytes that
 // one call reads, but the call always reads at least one whole frame. A file shorter than `offset`
-// is Damaged. So is, with Links::Refuse, what is no file.
-Result<FramesRead> read_frames(const std::filesystem::path& path, std::uint64_t offset,
-                               std::size_t most = kReadMost, Links links = Links::Follow);
+// is Damaged. So is, with Links::Refuse, what is no file, and with Links::Own another user's file.
+Result<FramesRead> read_frames(const At& at, std::uint64_t offset, std::size_t most = kReadMost,
+                               Links links = Links::Follow);
 
 class FrameWriter {
  public:
   // Creates the file (mode 0600) if it does not exist. Cuts off a torn tail that a dead writer
   // left. Damage is ErrorCode::DataLoss.
-  static Result<FrameWriter> open(const std::filesystem::path& path, Links links = Links::Follow);
+  static Result<FrameWriter> open(const At& at, Links links = Links::Follow);
 
   // Each payload becomes one frame; one write appends all of them. On an error none of them is in
   // the file.

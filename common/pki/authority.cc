@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/pki/pem.h"
 #include "common/pki/printable.h"
 
 namespace muster::pki {
@@ -153,6 +154,33 @@ Result<Authority> Authority::load(std::string_view ca_pem, std::string_view key_
   if (::X509_check_private_key(certificate->get(), key->get()) != 1)
     return fail(ErrorCode::InvalidArgument, doing + ": the private key is that of another one");
   return Authority(cluster, std::move(*key), std::move(*certificate));
+}
+
+Result<Authority> Authority::adopt(std::string_view ca_pem, std::string_view key_pem,
+                                   std::string_view cluster) {
+  const OpenSslErrors errors;
+  auto certificate = Certificate::from_pem(ca_pem);
+  if (!certificate) return fail(std::move(certificate.error()));
+  const std::string doing =
+      "reading the CA's certificate '" + printable(certificate->common_name()) + "'";
+  const auto unfit = [&](std::string_view why) {
+    return fail(ErrorCode::InvalidArgument, doing + ": " + std::string(why));
+  };
+  if (!certificate->is_ca()) return unfit("it is not the certificate of a CA (basicConstraints)");
+  X509* x509 = certificate->get();
+  const bool has_usage = (::X509_get_extension_flags(x509) & EXFLAG_KUSAGE) != 0;
+  if (!has_usage || (::X509_get_key_usage(x509) & KU_KEY_CERT_SIGN) == 0)
+    return unfit("it may not sign certificates (keyUsage must have keyCertSign)");
+  if (::X509_get0_subject_key_id(x509) == nullptr)
+    return unfit("it has no subjectKeyIdentifier, by which its certificates name it");
+  const auto blocks = pem_blocks(key_pem);
+  if (!blocks) return fail(Error(blocks.error()).in("reading the private key"));
+  const bool with_parameters = blocks->size() == 2 && blocks->front().label == "EC PARAMETERS";
+  auto key = Key::from_pem(with_parameters ? blocks->back().text : key_pem);
+  if (!key) return fail(std::move(key.error()));
+  if (::X509_check_private_key(x509, key->get()) != 1)
+    return unfit("the private key is that of another one");
+  return Authority(std::string(cluster), std::move(*key), std::move(*certificate));
 }
 
 Result<Certificate> Authority::issue(const Key& key, const Identity& identity, WallTime now,

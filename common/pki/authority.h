@@ -27,6 +27,13 @@ class Authority {
   // What make() made, from its two texts. Errors: InvalidArgument.
   static Result<Authority> load(std::string_view ca_pem, std::string_view key_pem);
 
+  // One that was made elsewhere, for this cluster. Its name does not matter. `ca_pem` is one
+  // certificate of a CA that may sign certificates and has a subject key identifier; `key_pem` is
+  // its private key, ECDSA on P-256, and may have a block of parameters in front (openssl writes
+  // one). Errors: InvalidArgument.
+  static Result<Authority> adopt(std::string_view ca_pem, std::string_view key_pem,
+                                 std::string_view cluster);
+
   [[nodiscard]] const std::string& cluster() const { return cluster_; }
   [[nodiscard]] const Certificate& certificate() const { return certificate_; }
   [[nodiscard]] Result<std::string> key_pem() const { return key_.private_pem(); }

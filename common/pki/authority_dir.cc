@@ -19,23 +19,6 @@ struct AuthorityFiles {
   std::filesystem::path certificate;
 };
 
-Result<void> prepare_dir(const std::filesystem::path& dir) {
-  if (auto made = io::make_dirs(dir, 0700); !made) return made;
-  struct stat info{};
-  if (::lstat(dir.c_str(), &info) != 0) return fail_errno("checking '" + dir.string() + "'", errno);
-  if (!S_ISDIR(info.st_mode))
-    return fail(ErrorCode::NotAllowed,
-                "'" + dir.string() + "' is a link; put the directory itself there");
-  const uid_t own = ::geteuid();
-  if (info.st_uid != own && info.st_uid != 0)
-    return fail(ErrorCode::NotAllowed,
-                "'" + dir.string() + "' belongs to user " + std::to_string(info.st_uid) +
-                    ", who may change what is in it; chown it to user " + std::to_string(own));
-  if ((info.st_mode & 022) != 0)
-    return fail(ErrorCode::NotAllowed, "others may write in '" + dir.string() + "'; chmod 700 it");
-  return {};
-}
-
 // NotFound becomes no text.
 Result<std::optional<std::string>> if_there(Result<std::string> text) {
   if (text) return std::optional(std::move(*text));
@@ -97,10 +80,27 @@ Result<Authority> open_files(const AuthorityFiles& files, std::string_view clust
 
 }  // namespace
 
+Result<void> prepare_authority_dir(const std::filesystem::path& dir) {
+  if (auto made = io::make_dirs(dir, 0700); !made) return made;
+  struct stat info{};
+  if (::lstat(dir.c_str(), &info) != 0) return fail_errno("checking '" + dir.string() + "'", errno);
+  if (!S_ISDIR(info.st_mode))
+    return fail(ErrorCode::NotAllowed,
+                "'" + dir.string() + "' is a link; put the directory itself there");
+  const uid_t own = ::geteuid();
+  if (info.st_uid != own && info.st_uid != 0)
+    return fail(ErrorCode::NotAllowed,
+                "'" + dir.string() + "' belongs to user " + std::to_string(info.st_uid) +
+                    ", who may change what is in it; chown it to user " + std::to_string(own));
+  if ((info.st_mode & 022) != 0)
+    return fail(ErrorCode::NotAllowed, "others may write in '" + dir.string() + "'; chmod 700 it");
+  return {};
+}
+
 Result<Authority> open_authority(const std::filesystem::path& dir, std::string_view cluster,
                                  WallTime now) {
   const std::string doing = "opening the CA in '" + dir.string() + "'";
-  if (auto prepared = prepare_dir(dir); !prepared)
+  if (auto prepared = prepare_authority_dir(dir); !prepared)
     return fail(std::move(prepared.error()).in(doing));
   auto authority = open_files({.key = dir / "ca.key", .certificate = dir / "ca.pem"}, cluster, now);
   if (!authority) return fail(std::move(authority.error()).in(doing));

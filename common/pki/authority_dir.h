@@ -9,6 +9,8 @@
 // The first call makes both files durably, the key first. After a crash between the two, the next
 // call signs a certificate with the key that it finds. A certificate without its key is never
 // replaced: nodes and users have certificates that only this key can have signed.
+//
+// While the CA is changed, there are more files: authority_files.h.
 #pragma once
 
 #include <filesystem>
@@ -26,6 +28,9 @@ namespace muster::pki {
 // Io, ResourceExhausted.
 Result<Authority> open_authority(const std::filesystem::path& dir, std::string_view cluster,
                                  WallTime now);
+
+// Makes the directory, and checks who may read and write there. Errors as above.
+Result<void> prepare_authority_dir(const std::filesystem::path& dir);
 
 // A new key, and a certificate for it that lives as long as the CA. Nothing of it is on disk.
 Result<Credentials> issue_controller(const Authority& authority, std::string_view cluster,

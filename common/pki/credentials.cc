@@ -46,6 +46,19 @@ Result<std::vector<std::string>> Credentials::ca_digests() const {
   return digests;
 }
 
+Result<std::string> Credentials::signer() const {
+  const auto own = Certificate::from_pem(certificate_pem);
+  if (!own) return fail(Error(own.error()));
+  const auto blocks = pem_blocks(ca_pem);
+  if (!blocks) return fail(Error(blocks.error()));
+  for (const PemBlock& block : *blocks) {
+    const auto ca = Certificate::from_pem(block.text);
+    if (ca && own->is_signed_by(*ca)) return ca->digest();
+  }
+  return fail(ErrorCode::InvalidArgument,
+              "no CA in it has signed the certificate of " + text_of(identity));
+}
+
 Result<void> Credentials::check_time(WallTime now) const {
   return pki::check_time(identity, not_before, not_after, now);
 }

@@ -27,6 +27,8 @@ struct Credentials {
 
   // Certificate::digest() of each CA that counts.
   [[nodiscard]] Result<std::vector<std::string>> ca_digests() const;
+  // The one of them that has signed the certificate.
+  [[nodiscard]] Result<std::string> signer() const;
   // NotAllowed outside of the certificate's time (pki::check_time).
   [[nodiscard]] Result<void> check_time(WallTime now) const;
   friend bool operator==(const Credentials&, const Credentials&) = default;

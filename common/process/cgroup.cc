@@ -94,6 +94,18 @@ Result<std::filesystem::path> own_cgroup() {
   return *root / std::filesystem::path(path).relative_path();
 }
 
+Result<void> check_group_parent(const std::filesystem::path& path) {
+  std::filesystem::path at = path.has_filename() ? path : path.parent_path();
+  struct stat status{};
+  if (::stat(at.c_str(), &status) != 0) at = at.parent_path();
+  if (!is_cgroup2(at) || !std::filesystem::is_directory(at))
+    return fail(ErrorCode::InvalidArgument,
+                "'" + at.string() + "' is no directory of a cgroup v2 tree");
+  if (::access(at.c_str(), W_OK | X_OK) != 0)
+    return fail_errno("writing '" + at.string() + "'", errno);
+  return {};
+}
+
 Result<Cgroup> Cgroup::make(const std::filesystem::path& path) {
   if (!is_cgroup2(path.parent_path()))
     return fail(ErrorCode::NotFound,

@@ -24,6 +24,10 @@ std::optional<std::filesystem::path> cgroup2_root();
 // Returns the directory of this process in that tree.
 Result<std::filesystem::path> own_cgroup();
 
+// Whether groups can be made below `path`: a directory of the v2 tree that this process may write,
+// or a new one in such a directory. It makes none.
+Result<void> check_group_parent(const std::filesystem::path& path);
+
 // Returns the count of OOM kills in the container of this process, as its own files show it. The
 // files are memory.events of cgroup v2, or memory.oom_control where memory is a controller of v1
 // (Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst).

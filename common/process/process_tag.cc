@@ -176,7 +176,8 @@ Kin kin_of(const Family& family, const std::set<pid_t>& line, ProcStat stat) {
 }  // namespace
 
 Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view value,
-                                        std::uint64_t since, const Family* family) {
+                                        std::uint64_t since, const Family* family,
+                                        const TagUsers& users) {
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
   if (proc == nullptr) return fail_errno("opening '/proc'", errno);
   const std::string wanted = std::string(name) + "=" + std::string(value);
@@ -185,6 +186,16 @@ Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view 
   Emptieds emptieds;
   const pid_t own = ::getpid();
   std::optional<std::set<pid_t>> line;  // made only when needed, which is rare
+  const auto kin_now = [&](const ProcStat& stat) {
+    if (family == nullptr) return Kin::Stranger;
+    if (!line) line = own_line();
+    return kin_of(*family, *line, stat);
+  };
+  // Whether a process would be of the run if it carried the tag.
+  const auto may_count = [&](pid_t pid, const ProcStat& stat) {
+    const auto user = user_of(pid);
+    return !user || !users.known || users.contain(*user) || kin_now(stat) == Kin::Family;
+  };
   for (;;) {
     errno = 0;
     const dirent* entry = ::readdir(proc.get());
@@ -212,17 +223,25 @@ Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view 
       const auto user = user_of(pid);
       if (!user) ++scan.unsettled;
       if (!user || *user != family->user) continue;
-      if (!line) line = own_line();
-      const Kin kin = kin_of(*family, *line, *stat);
+      const Kin kin = kin_now(*stat);
       if (kin == Kin::Family) scan.found.push_back({.pid = pid, .start_time = stat->start_time});
       if (kin == Kin::Unknown) scan.closed.push_back(pid);
     } else if (check == Check::Carries) {
       if (stat->state == 'Z' || stat->state == 'X') continue;
+      const auto user = user_of(pid);
+      if (!user) {
+        ++scan.unsettled;
+        continue;
+      }
+      if (!users.contain(*user) && kin_now(*stat) != Kin::Family) {
+        if (!users.known) scan.closed.push_back(pid);
+        continue;
+      }
       scan.found.push_back({.pid = pid, .start_time = stat->start_time});
       scan.sessions.insert(stat->session);
     } else if (stat->start_time >= since &&
                (in_between(*stat) || (started_with_none(*stat) && !stays_with_none(pid)))) {
-      ++scan.unsettled;
+      if (may_count(pid, *stat)) ++scan.unsettled;
     } else if (family != nullptr) {
       emptieds.examine(*family, pid, *stat);
     }
@@ -232,14 +251,15 @@ Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view 
 }
 
 Result<ProcessTagSweep> ProcessTagSweep::start(std::string name, std::string value,
-                                               std::uint64_t since, std::optional<Family> family) {
+                                               std::uint64_t since, std::optional<Family> family,
+                                               TagUsers users) {
   io::UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   io::UniqueFd timer(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!epoll || !timer) return fail_errno("starting a sweep", errno);
   epoll_event event{.events = EPOLLIN, .data = {.fd = timer.get()}};
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, timer.get(), &event) != 0)
     return fail_errno("starting a sweep", errno);
-  return ProcessTagSweep(std::move(name), std::move(value), since, std::move(family),
+  return ProcessTagSweep(std::move(name), std::move(value), since, std::move(family), users,
                          std::move(epoll), std::move(timer));
 }
 
@@ -251,7 +271,7 @@ Result<ProcessTagSweep::Progress> ProcessTagSweep::step() {
     return ::poll(&poll, 1, 0) == 1;
   });
   for (int clean = 0; clean < 2;) {
-    auto scan = scan_process_tag(name_, value_, since_, family_ ? &*family_ : nullptr);
+    auto scan = scan_process_tag(name_, value_, since_, family_ ? &*family_ : nullptr, users_);
     if (!scan) return fail(std::move(scan.error()));
     closed_ = std::move(scan->closed);
     if (family_) family_->known_sessions = std::move(scan->sessions);
@@ -292,8 +312,8 @@ Result<ProcessTagSweep::Progress> ProcessTagSweep::step() {
 }
 
 Result<std::uint32_t> sweep_process_tag(const std::string& name, const std::string& value,
-                                        int timeout_ms) {
-  auto sweep = ProcessTagSweep::start(name, value);
+                                        int timeout_ms, const TagUsers& users) {
+  auto sweep = ProcessTagSweep::start(name, value, 0, std::nullopt, users);
   if (!sweep) return fail(std::move(sweep.error()));
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   for (;;) {
@@ -305,7 +325,7 @@ Result<std::uint32_t> sweep_process_tag(const std::string& name, const std::stri
                           .count();
     if (left <= 0) {
       std::string pids;
-      if (const auto scan = scan_process_tag(name, value)) {
+      if (const auto scan = scan_process_tag(name, value, 0, nullptr, users)) {
         for (const auto& process : scan->found) pids += " " + std::to_string(process.pid);
       }
       return fail(ErrorCode::TimedOut, "sweeping '" + value + "': still there after " +

@@ -12,6 +12,10 @@
 // - A process that vanishes is no error. A check that was not possible (no descriptors, no memory)
 //   is an error, because then nothing is known.
 //
+// Everybody may put any variable into the environment of his own processes. So the tag counts only
+// with a user of the run (TagUsers): a process of another user that carries it is a stranger,
+// unless it is in a session of the run, or an ancestor is.
+//
 // The scan cannot find these processes:
 // - A process that emptied its environment and left the session of its rank, or whose session has
 //   neither its leader nor a carrier of the tag any more. The worker finds both as its descendants.
@@ -62,17 +66,30 @@ struct Family {
   std::set<pid_t> known_sessions{};
 };
 
+// For whose processes the tag counts: by their real user.
+struct TagUsers {
+  // the run's own user, if it is another one than that of this process
+  std::optional<uid_t> run{};
+  // False: no record says who the run's user is. Then nobody knows whether a carrier of another
+  // user is of the run. It is not killed, and it is reported (`closed`).
+  bool known = true;
+
+  [[nodiscard]] bool contain(uid_t user) const { return user == ::geteuid() || user == run; }
+};
+
 struct ProcessTagScan {
   std::vector<ProcessId> found;  // alive; without the caller itself and zombies
   std::uint32_t unsettled = 0;   // in the middle of an exec: scan again
-  std::vector<pid_t> closed;     // of the run's user, unreadable, and maybe of the run
-  std::set<pid_t> sessions;      // sessions of the found ones
+  // Maybe of the run: of its user and unreadable, or carriers while nobody knows its user.
+  std::vector<pid_t> closed;
+  std::set<pid_t> sessions;  // sessions of the found ones
 };
 // Scans for processes with NAME=value (the whole value). `since` is the start time (ProcessId) of
 // the process that gave out the process tag, if known. An older process cannot carry the tag, so a
 // stranger that hangs in its exit does not keep us waiting.
 Result<ProcessTagScan> scan_process_tag(std::string_view name, std::string_view value,
-                                        std::uint64_t since = 0, const Family* family = nullptr);
+                                        std::uint64_t since = 0, const Family* family = nullptr,
+                                        const TagUsers& users = {});
 
 // Kills all processes with the tag, until two successive scans find none. One strand owns it.
 //
@@ -84,7 +101,8 @@ class ProcessTagSweep {
   enum class Progress : std::uint8_t { Waiting, Done };
 
   static Result<ProcessTagSweep> start(std::string name, std::string value, std::uint64_t since = 0,
-                                       std::optional<Family> family = std::nullopt);
+                                       std::optional<Family> family = std::nullopt,
+                                       TagUsers users = {});
   Result<Progress> step();
   [[nodiscard]] int fd() const { return epoll_.get(); }
   // Processes that it waits for and has not killed, because it is not known whether they are of the
@@ -94,17 +112,20 @@ class ProcessTagSweep {
 
  private:
   ProcessTagSweep(std::string name, std::string value, std::uint64_t since,
-                  std::optional<Family> family, io::UniqueFd epoll, io::UniqueFd timer)
+                  std::optional<Family> family, TagUsers users, io::UniqueFd epoll,
+                  io::UniqueFd timer)
       : name_(std::move(name)),
         value_(std::move(value)),
         since_(since),
         family_(std::move(family)),
+        users_(users),
         epoll_(std::move(epoll)),
         timer_(std::move(timer)) {}
   std::string name_;
   std::string value_;
   std::uint64_t since_;
   std::optional<Family> family_;
+  TagUsers users_;
   std::vector<pid_t> closed_;
   // contains timer_ and a pidfd for each process that was killed and is not gone yet
   io::UniqueFd epoll_;
@@ -116,6 +137,6 @@ class ProcessTagSweep {
 // The same as a blocking call, for tests and tools. Returns the number of killed processes, or
 // TimedOut with those that are left.
 Result<std::uint32_t> sweep_process_tag(const std::string& name, const std::string& value,
-                                        int timeout_ms);
+                                        int timeout_ms, const TagUsers& users = {});
 
 }  // namespace muster::process

@@ -17,6 +17,7 @@ Result<void> write_endpoint_file(const std::filesystem::path& path, const Endpoi
                                  {"cluster_id", file.cluster_id},
                                  {"pid", file.pid}};
   if (!file.enrol.empty()) json["enrol"] = file.enrol;
+  if (!file.login.empty()) json["login"] = file.login;
   if (auto written = io::replace_file(path, json.dump(2) + "\n", io::Durable::No); !written)
     return fail(std::move(written.error()).in("writing the endpoint file"));
   return {};
@@ -32,7 +33,8 @@ Result<EndpointFile> read_endpoint_file(const std::filesystem::path& path) {
             .tcp = json.value("tcp", std::vector<std::string>()),
             .enrol = json.value("enrol", std::string()),
             .cluster_id = json.value("cluster_id", std::string()),
-            .pid = json.value("pid", std::uint64_t{0})};
+            .pid = json.value("pid", std::uint64_t{0}),
+            .login = json.value("login", std::string())};
   } catch (const nlohmann::json::exception&) {
     return fail(ErrorCode::InvalidArgument, "reading the endpoint file '" + path.string() +
                                                 "': not the JSON that a controller writes");

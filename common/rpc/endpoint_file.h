@@ -2,7 +2,10 @@
 // which writes it. Stateless functions, any thread; blocking.
 //
 // It is JSON: address (the first unix socket), tcp (every TCP address), enrol (the enrolment port,
-// if there is one), cluster_id, pid. Its mode is 0600, and it is replaced by rename.
+// if there is one), login (the path of the enrolment socket, if there is one), cluster_id, pid. Its
+// mode is 0600, and it is replaced by rename.
+//
+// 'muster login' writes one, too: there address is the TCP address that it found, and pid is 0.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +23,8 @@ struct EndpointFile {
   std::vector<std::string> tcp;  // for callers with a certificate
   std::string enrol;             // HOST:PORT; empty: there is none
   std::string cluster_id;
-  std::uint64_t pid = 0;  // of the controller that wrote it
+  std::uint64_t pid = 0;   // of the controller that wrote it
+  std::string login = {};  // path of the enrolment socket; empty: there is none
   friend bool operator==(const EndpointFile&, const EndpointFile&) = default;
 };
 

@@ -71,4 +71,9 @@ Error to_error(const grpc::Status& status) {
   return {.code = to_error_code(status.error_code()), .message = status.error_message()};
 }
 
+bool is_no_grpc(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         status.error_message().find("missing selected ALPN") != std::string::npos;
+}
+
 }  // namespace muster::rpc

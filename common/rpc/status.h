@@ -13,5 +13,8 @@ namespace muster::rpc {
 grpc::Status to_status(const Error& error);
 // `status` must not be OK.
 Error to_error(const grpc::Status& status);
+// Whether a connection failed because the other end has TLS, but not gRPC: mostly it is the
+// controller's enrolment port. gRPC's own words name only a property of TLS.
+[[nodiscard]] bool is_no_grpc(const grpc::Status& status);
 
 }  // namespace muster::rpc

@@ -2,8 +2,6 @@
 
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/security/auth_context.h>
-#include <grpcpp/security/auth_metadata_processor.h>
-#include <grpcpp/security/server_credentials.h>
 
 #include <string>
 #include <utility>
@@ -28,28 +26,22 @@ Result<pki::Certificate> certificate_of(const grpc::AuthContext& context) {
   return pki::Certificate::from_pem(property(context, GRPC_X509_PEM_CERT_PROPERTY_NAME));
 }
 
-class Processor final : public grpc::AuthMetadataProcessor {
+class Checker {
  public:
-  Processor(std::string cluster, const Clock& clock, CallChecks checks)
+  Checker(std::string cluster, const Clock& clock, CallChecks checks)
       : cluster_(std::move(cluster)), clock_(clock), checks_(std::move(checks)) {}
-  [[nodiscard]] bool IsBlocking() const override { return false; }
 
-  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context,
-                       OutputMetadata* /*consumed*/, OutputMetadata* /*response*/) override {
-    const auto path = metadata.find(":path");
-    const auto allowed =
-        check(*context, path == metadata.end()
-                            ? std::string_view()
-                            : std::string_view(path->second.data(), path->second.size()));
+  grpc::Status operator()(std::string_view pem, std::string_view method) const {
+    const auto allowed = check(pem, method);
     if (allowed) return grpc::Status::OK;
     if (checks_.on_refused) checks_.on_refused(allowed.error());
     return to_refusal(allowed.error());
   }
 
  private:
-  Result<void> check(const grpc::AuthContext& context, std::string_view method) const {
+  Result<void> check(std::string_view pem, std::string_view method) const {
     constexpr std::string_view kDoing = "calling the controller";
-    const auto certificate = certificate_of(context);
+    const auto certificate = pki::Certificate::from_pem(pem);
     if (!certificate) return fail(Error(certificate.error()).in(std::string(kDoing)));
     const auto identity = certificate->identity();
     if (!identity) return fail(Error(identity.error()).in(std::string(kDoing)));
@@ -69,23 +61,22 @@ class Processor final : public grpc::AuthMetadataProcessor {
     return checks_.may_call(*identity, method);
   }
 
-  const std::string cluster_;
+  std::string cluster_;
   const Clock& clock_;
-  const CallChecks checks_;
+  CallChecks checks_;
 };
 
 }  // namespace
 
+std::shared_ptr<grpc::ServerCredentials> tls_credentials(std::shared_ptr<LiveTls> tls,
+                                                         const Clock& clock, CallChecks checks) {
+  const std::string cluster = tls->present().own.identity.cluster;
+  return live_credentials(std::move(tls), Checker(cluster, clock, std::move(checks)));
+}
+
 std::shared_ptr<grpc::ServerCredentials> tls_credentials(const pki::Credentials& own,
                                                          const Clock& clock, CallChecks checks) {
-  grpc::SslServerCredentialsOptions options(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = own.ca_pem;
-  options.pem_key_cert_pairs.push_back({own.key_pem, own.certificate_pem});
-  auto credentials = grpc::SslServerCredentials(options);
-  credentials->SetAuthMetadataProcessor(
-      std::make_shared<Processor>(own.identity.cluster, clock, std::move(checks)));
-  return credentials;
+  return tls_credentials(std::make_shared<LiveTls>(own), clock, std::move(checks));
 }
 
 Caller caller_of(const grpc::ServerContextBase& context) {
@@ -93,7 +84,7 @@ Caller caller_of(const grpc::ServerContextBase& context) {
   if (auth == nullptr) return {};
   const std::string_view transport = property(*auth, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
   if (transport == kInsecure)
-    return {.is_owner = true, .identity = {}, .key = {}, .not_before = {}};
+    return {.is_owner = true, .identity = {}, .key = {}, .not_before = {}, .certificate = {}};
   if (transport != GRPC_SSL_TRANSPORT_SECURITY_TYPE) return {};
   const auto certificate = certificate_of(*auth);
   auto identity = certificate ? certificate->identity()
@@ -101,7 +92,8 @@ Caller caller_of(const grpc::ServerContextBase& context) {
   return identity ? Caller{.is_owner = false,
                            .identity = std::move(*identity),
                            .key = certificate->public_digest(),
-                           .not_before = certificate->not_before()}
+                           .not_before = certificate->not_before(),
+                           .certificate = certificate->pem()}
                   : Caller{};
 }
 

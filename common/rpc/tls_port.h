@@ -24,6 +24,7 @@
 #include "common/pki/certificate.h"
 #include "common/pki/credentials.h"
 #include "common/pki/identity.h"
+#include "common/rpc/live_tls.h"
 
 namespace muster::rpc {
 
@@ -39,6 +40,8 @@ struct CallChecks {
 
 // For ServerBuilder::AddListeningPort. Every service of the server is behind the checks, health and
 // reflection as well. The checks must be quick. They run on many threads.
+std::shared_ptr<grpc::ServerCredentials> tls_credentials(std::shared_ptr<LiveTls> tls,
+                                                         const Clock& clock, CallChecks checks);
 std::shared_ptr<grpc::ServerCredentials> tls_credentials(const pki::Credentials& own,
                                                          const Clock& clock, CallChecks checks);
 
@@ -47,9 +50,11 @@ std::shared_ptr<grpc::ServerCredentials> tls_credentials(const pki::Credentials&
 struct Caller {
   bool is_owner = false;
   std::optional<pki::Identity> identity;
-  // Of the certificate, with an identity: SHA-256 of its public key (hex), and its first moment.
+  // Of the certificate, with an identity: SHA-256 of its public key (hex), its first moment, and
+  // itself as PEM.
   std::string key = {};
   WallTime not_before{};
+  std::string certificate = {};
 };
 Caller caller_of(const grpc::ServerContextBase& context);
 

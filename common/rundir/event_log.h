@@ -3,7 +3,8 @@
 // thread; blocking.
 //
 // Each file has one writer and any number of readers. A reader remembers its offset and gets only
-// new records.
+// new records. No link in the run directory is followed, and a file of another user than this
+// process's is never believed: it counts as damaged, and it is not written.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "common/base/error.h"
 #include "common/base/ids.h"
 #include "common/base/time.h"
+#include "common/io/beneath.h"
 #include "common/io/frames.h"
 #include "common/rundir/layout.h"
 #include "muster/rundir/v1/rundir.pb.h"
@@ -30,7 +32,9 @@ class LogWriter {
  public:
   // Creates the file if it does not exist. Cuts off a torn tail.
   static Result<LogWriter> open(const std::filesystem::path& path) {
-    auto frames = io::FrameWriter::open(path, io::Links::Refuse);
+    const auto dir = io::Beneath::open(path.parent_path());
+    if (!dir) return fail(Error(dir.error()));
+    auto frames = io::FrameWriter::open(dir->at(path.filename().string()), io::Links::Own);
     if (!frames) return fail(std::move(frames.error()));
     return LogWriter(std::move(*frames));
   }
@@ -61,8 +65,18 @@ class LogReader {
   // stays true.
   Result<std::vector<Record>> read() {
     std::vector<Record> records;
-    for (bool more = !damaged_; more;) {
-      auto read = io::read_frames(path_, offset_, io::kReadMost, io::Links::Refuse);
+    if (damaged_) return records;
+    const auto dir = io::Beneath::open(path_.parent_path());
+    if (!dir && dir.error().code == ErrorCode::NotFound) return records;
+    if (!dir && dir.error().code == ErrorCode::DataLoss) {
+      damaged_ = true;
+      wrong_ = dir.error().message;
+      return records;
+    }
+    if (!dir) return fail(Error(dir.error()));
+    const io::At at = dir->at(path_.filename().string());
+    for (bool more = true; more;) {
+      auto read = io::read_frames(at, offset_, io::kReadMost, io::Links::Own);
       if (!read) return fail(std::move(read.error()));
       for (const auto& frame : read->frames) {
         Record record;
@@ -74,11 +88,14 @@ class LogReader {
       }
       offset_ = read->next;
       damaged_ = read->tail == io::Tail::Damaged;
+      wrong_ = std::move(read->wrong);
       more = read->more && !damaged_;
     }
     return records;
   }
   [[nodiscard]] bool damaged() const { return damaged_; }
+  // Why it is not believed, if its bytes are not the reason: "reading '/x/events': it is a link..."
+  [[nodiscard]] const std::string& wrong() const { return wrong_; }
   [[nodiscard]] std::uint64_t offset() const { return offset_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
@@ -86,6 +103,7 @@ class LogReader {
   std::filesystem::path path_;
   std::uint64_t offset_ = 0;
   bool damaged_ = false;
+  std::string wrong_;
 };
 
 using EventWriter = LogWriter<v1::Event>;  // on RunLayout::events()

@@ -29,9 +29,17 @@ Result<std::string> frame_of(const Record& record) {
   return io::encode_frame(payload);
 }
 
+// `path` has one part below the run directory.
+Result<io::Beneath> dir_of(const std::filesystem::path& path) {
+  return io::Beneath::open(path.parent_path());
+}
+
 template <class Record>
 Result<std::optional<Record>> read_record(const std::filesystem::path& path) {
-  auto bytes = io::read_regular_file(path, kRecordBytesMax, io::Links::Refuse);
+  const auto dir = dir_of(path);
+  auto bytes = dir ? io::read_regular_file(dir->at(path.filename().string()), kRecordBytesMax,
+                                           io::Links::Own)
+                   : Result<std::string>(fail(Error(dir.error())));
   if (!bytes && bytes.error().code == ErrorCode::NotFound) return std::optional<Record>();
   if (!bytes) return fail(std::move(bytes.error()));
   const auto decoded = io::decode_frames(*bytes);
@@ -45,17 +53,29 @@ Result<std::optional<Record>> read_record(const std::filesystem::path& path) {
 
 }  // namespace
 
+Result<io::Beneath> open_run(const RunLayout& run) { return io::Beneath::open(run.root()); }
+
 Result<void> make_run(const RunLayout& run) {
-  if (auto made = io::make_dirs(run.root(), 0700); !made) return made;
-  if (auto made = io::make_dirs(run.logs(), 0700); !made) return made;
-  (void)!::mkfifo(run.wake_fifo().c_str(), 0600);
+  const auto above = run.root().parent_path();
+  if (auto made = io::make_dirs(above, 0700); !made) return made;
+  // the state directory is trusted, and so is a link of the site in it
+  const auto runs = io::Beneath::open(above, io::Links::Follow);
+  if (!runs) return fail(Error(runs.error()));
+  const std::string name = run.root().filename().string();
+  if (auto made = runs->make_dir(name, 0700); !made) return made;
+  const auto dir = runs->below(name);
+  if (!dir) return fail(Error(dir.error()));
+  if (auto made = dir->make_dir(run.logs().filename().string(), 0700); !made) return made;
+  (void)!::mkfifoat(dir->fd(), run.wake_fifo().filename().c_str(), 0600);
   return {};
 }
 
 Result<void> write_launch(const RunLayout& run, const v1::Launch& launch) {
   auto frame = frame_of(launch);
   if (!frame) return fail(std::move(frame.error()));
-  return io::replace_file(run.launch(), *frame, io::Durable::No);
+  const auto dir = open_run(run);
+  if (!dir) return fail(Error(dir.error()));
+  return io::replace_file(dir->at(run.launch().filename().string()), *frame, io::Durable::No);
 }
 
 Result<std::optional<v1::Launch>> read_launch(const RunLayout& run) {
@@ -72,7 +92,9 @@ Result<std::optional<v1::Launch>> read_launch(const RunLayout& run) {
 Result<bool> write_claim(const RunLayout& run, const v1::Claim& claim) {
   auto frame = frame_of(claim);
   if (!frame) return fail(std::move(frame.error()));
-  return io::create_file(run.claim(), *frame, io::Durable::No);
+  const auto dir = open_run(run);
+  if (!dir) return fail(Error(dir.error()));
+  return io::create_file(dir->at(run.claim().filename().string()), *frame, io::Durable::No);
 }
 
 Result<std::optional<v1::Claim>> read_claim(const RunLayout& run) {
@@ -84,11 +106,14 @@ Result<void> write_lease(const RunLayout& run, BootTime until, const BootId& boo
   lease.set_until_boot_ns(until.time_since_epoch().count());
   lease.set_boot_id(boot.str());
   const std::string frame = io::encode_frame(lease.SerializeAsString());
-  auto replaced = io::replace_file(run.lease(), frame, io::Durable::No);
+  const auto dir = open_run(run);
+  if (!dir) return fail(Error(dir.error()));
+  const io::At at = dir->at(run.lease().filename().string());
+  auto replaced = io::replace_file(at, frame, io::Durable::No);
   // A full disk is no reason to let healthy ranks die. The existing file has enough space for
   // another record of this kind.
   if (!replaced && replaced.error().code == ErrorCode::ResourceExhausted &&
-      io::overwrite_file(run.lease(), frame))
+      io::overwrite_file(at, frame))
     return {};
   return replaced;
 }

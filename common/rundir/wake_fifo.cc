@@ -6,10 +6,13 @@
 
 #include <array>
 
+#include "common/io/beneath.h"
+
 namespace muster::rundir {
 
 std::optional<WakeFifo> WakeFifo::open(const RunLayout& run) {
-  io::UniqueFd fd(::open(run.wake_fifo().c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+  const auto dir = io::Beneath::open(run.root());
+  io::UniqueFd fd = dir ? dir->open(run.wake_fifo().filename(), O_RDWR) : io::UniqueFd();
   struct stat info{};
   if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) return std::nullopt;
   return WakeFifo(std::move(fd));

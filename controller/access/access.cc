@@ -85,4 +85,11 @@ JobAccess Access::of_call(bool is_socket, const std::optional<pki::Identity>& ca
   return access;
 }
 
+JobAccess Access::again(JobAccess access) const {
+  access.policy_ = policy();
+  if (!access.is_socket_ && !access.user_.empty())
+    access.role_ = access.policy_->role_of(access.user_);
+  return access;
+}
+
 }  // namespace muster::controller

@@ -3,8 +3,9 @@
 //
 // JobAccess is what one call may do to the jobs that its request names. A service gets it at the
 // beginning of the call, and asks it with the owner of each job: the only place where owners are
-// compared. It keeps the policy of that moment; a later reload does not change an open call. It
-// must not outlive Access.
+// compared. It keeps the policy of that moment. A later reload gives an open call no rights; a
+// stream that shows what its caller may not see any more ends (Revocations). It must not outlive
+// Access.
 #pragma once
 
 #include <memory>
@@ -30,8 +31,12 @@ class JobAccess {
 
   // The owner of what this call submits.
   [[nodiscard]] const std::string& user() const { return user_; }
-  // For records of who did it. Empty: the user who runs the controller, over the unix socket.
-  [[nodiscard]] std::string by() const { return is_socket_ ? std::string() : user_; }
+  // Everything of every job.
+  [[nodiscard]] bool may_all() const {
+    return is_operator() || (!user_.empty() && policy_->others_may.contains(rule_->right));
+  }
+  // For records of who did it: over the unix socket that is the user who runs the controller.
+  [[nodiscard]] const std::string& by() const { return user_; }
   [[nodiscard]] bool is_socket() const { return is_socket_; }
   // The unix socket is one, too.
   [[nodiscard]] bool is_operator() const {
@@ -67,6 +72,8 @@ class Access {
   // `is_socket`: the call came over the unix socket.
   [[nodiscard]] JobAccess of_call(bool is_socket, const std::optional<pki::Identity>& caller,
                                   std::string_view method) const;
+  // The same call by the policy of now.
+  [[nodiscard]] JobAccess again(JobAccess access) const;
   [[nodiscard]] const std::string& own_user() const { return own_user_; }
 
  private:

@@ -25,10 +25,14 @@ constexpr std::array<std::string_view, 5> kKeys = {"default", "users", "groups",
 constexpr std::array<std::string_view, 4> kRoles = {"viewer", "user", "operator", "admin"};
 constexpr std::array<std::string_view, 3> kRights = {"logs", "env", "cancel"};
 
+// The words may be the file's own: names of groups.
 std::string listed(std::span<const std::string_view> words) {
+  constexpr std::size_t kMost = 10;
   std::string text;
-  for (const std::string_view word : words) text += (text.empty() ? "" : ", ") + std::string(word);
-  return text;
+  for (const std::string_view word : words.first(std::min(words.size(), kMost)))
+    text += (text.empty() ? "" : ", ") + spec::shown(word);
+  return words.size() > kMost ? text + ", and " + std::to_string(words.size() - kMost) + " more"
+                              : text;
 }
 
 class AccessReader {
@@ -73,7 +77,7 @@ class AccessReader {
     const std::string_view near = nearest(at.text, known);
     problem(at, what + " '" + spec::shown(at.text) + "'; " +
                     (near.empty() ? "there are: " + listed(known)
-                                  : "did you mean '" + std::string(near) + "'?"));
+                                  : "did you mean '" + spec::shown(near) + "'?"));
   }
   bool is_kind(const Node& node, Node::Kind kind, std::string_view what) {
     if (node.bad) return false;

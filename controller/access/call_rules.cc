@@ -10,7 +10,7 @@ namespace {
 constexpr auto kSocket = CallerRole::Owner, kNode = CallerRole::Node, kUser = CallerRole::User,
                kAnybody = CallerRole::NodeOrUser;
 constexpr auto kViewer = UserRole::Viewer, kSubmitter = UserRole::User,
-               kOperator = UserRole::Operator;
+               kOperator = UserRole::Operator, kAdmin = UserRole::Admin;
 constexpr auto kLogs = JobRight::Logs, kEnv = JobRight::Env, kCancel = JobRight::Cancel;
 constexpr auto kRefused = Without::Refused, kLess = Without::Less;
 
@@ -23,9 +23,11 @@ constexpr std::array kRules = {
     CallRule{"/muster.v1.CertificateService/IssueCertificate", kSocket},
     CallRule{"/muster.v1.CertificateService/ListCertificates", kSocket},
     CallRule{"/muster.v1.CertificateService/RevokeCertificate", kSocket},
-    CallRule{"/muster.v1.CertificateService/CreateToken", kSocket},
+    CallRule{"/muster.v1.CertificateService/CreateToken", kUser, kAdmin},  // only personal ones
     CallRule{"/muster.v1.CertificateService/ListTokens", kSocket},
     CallRule{"/muster.v1.CertificateService/RevokeToken", kSocket},
+    CallRule{"/muster.v1.CertificateService/ListAuthorities", kSocket},
+    CallRule{"/muster.v1.CertificateService/ChangeAuthority", kSocket},
     CallRule{"/muster.v1.JobService/SubmitJob", kUser, kSubmitter, kEnv, kRefused},
     CallRule{"/muster.v1.JobService/FindStages", kUser, kSubmitter, kEnv, kLess},
     CallRule{"/muster.v1.JobService/PlanJob", kUser, kSubmitter, kEnv, kRefused},
@@ -46,6 +48,7 @@ constexpr std::array kRules = {
     CallRule{"/muster.v1.NodeService/UndrainNode", kUser, kOperator},
     CallRule{"/muster.v1.NodeService/LabelNode", kUser, kOperator},
     CallRule{"/muster.v1.NodeService/RemoveNode", kUser, kOperator},
+    CallRule{"/muster.v1.NodeService/RenameNode", kUser, kOperator},
     CallRule{"/grpc.health.v1.Health/Check", kAnybody},
     CallRule{"/grpc.health.v1.Health/Watch", kAnybody},
     CallRule{"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kUser},

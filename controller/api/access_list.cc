@@ -72,6 +72,7 @@ v1::Token to_v1(const std::string& id, const core::TokenRecord& token) {
   *shown.mutable_ends_at() = to_proto(token.ends_at);
   shown.set_may_replace(token.may_replace);
   shown.set_actor(token.actor);
+  shown.set_user(token.user);
   if (token.revoked_at) *shown.mutable_revoked_at() = to_proto(*token.revoked_at);
   return shown;
 }

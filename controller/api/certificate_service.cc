@@ -20,7 +20,6 @@ namespace {
 constexpr Duration kLifetimeLeast = std::chrono::hours(1);
 constexpr Duration kLifetimeMost = std::chrono::hours(24 * 3'650);
 constexpr std::size_t kIdBytes = 5, kSecretBytes = 20;
-constexpr std::string_view kOwner = "owner";
 
 // One that was over long ago may leave the ledger at the very event: then its id alone is shown.
 void show_token(const core::AccessRecords& records, const std::string& id, v1::Token& to) {
@@ -80,10 +79,9 @@ Result<core::IssueCertificate> CertificateService::issue(const v1::IssueCertific
   const auto issued = authority_->issue(*key, subject, now, lifetime);
   if (!issued) return fail(Error(issued.error()).in(doing));
   response.set_certificate(issued->pem());
-  response.set_ca(authority_->certificate().pem());
-  return core::IssueCertificate{.subject = *subject_of(subject),
-                                .certificate = record_of(*issued),
-                                .actor = std::string(kOwner)};
+  response.set_ca(authority_.trusted());
+  return core::IssueCertificate{
+      .subject = *subject_of(subject), .certificate = record_of(*issued), .actor = owner_};
 }
 
 grpc::ServerUnaryReactor* CertificateService::ListCertificates(
@@ -105,7 +103,7 @@ grpc::ServerUnaryReactor* CertificateService::RevokeCertificate(
     core::RevokeCertificate input{.subject = {},
                                   .serial = spec::shown(request->serial()),
                                   .why = request->why(),
-                                  .actor = std::string(kOwner)};
+                                  .actor = owner_};
     if (request->has_node())
       input.subject = {.role = core::SubjectRole::Node, .name = request->node()};
     if (request->has_user())
@@ -130,7 +128,7 @@ grpc::ServerUnaryReactor* CertificateService::CreateToken(grpc::CallbackServerCo
                                                           v1::CreateTokenResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const Now now = clock_.now();
-    auto input = create(*request, *response, now.wall);
+    auto input = create(rpc::caller_of(*context), *request, *response, now.wall);
     if (!input) return reactor->Finish(rpc::to_status(input.error()));
     const std::string id = input->token.token;
     decide(std::move(*input), now, reactor, [response, id](const View& view) {
@@ -139,24 +137,35 @@ grpc::ServerUnaryReactor* CertificateService::CreateToken(grpc::CallbackServerCo
   });
 }
 
-Result<core::CreateToken> CertificateService::create(const v1::CreateTokenRequest& request,
+Result<core::CreateToken> CertificateService::create(const rpc::Caller& caller,
+                                                     const v1::CreateTokenRequest& request,
                                                      v1::CreateTokenResponse& response,
                                                      WallTime now) const {
-  constexpr std::string_view kDoing = "making a join token";
-  if (!authority_) return fail(Error(authority_.error()).in(kDoing));
-  auto id = random_hex(kIdBytes, kDoing);
+  const bool personal = !request.user().empty();
+  const std::string doing = personal ? "making a personal token" : "making a join token";
+  if (!caller.is_owner && (!personal || !caller.identity))
+    return fail(ErrorCode::NotAllowed,
+                doing +
+                    ": only the user who runs the controller may, on its machine, over its "
+                    "unix socket; admins make tokens for users (--user)");
+  if (!authority_) return fail(Error(authority_.error()).in(doing));
+  auto id = random_hex(kIdBytes, doing);
   if (!id) return fail(std::move(id.error()));
-  auto secret = random_hex(kSecretBytes, kDoing);
+  auto secret = random_hex(kSecretBytes, doing);
   if (!secret) return fail(std::move(secret.error()));
-  response.set_text(enrol::token_text(
-      {.id = *id, .secret = *secret, .ca_digest = authority_->certificate().digest()}));
+  response.set_text(
+      enrol::token_text({.id = *id,
+                         .secret = *secret,
+                         .ca_digest = authority_->certificate().digest(),
+                         .kind = personal ? enrol::TokenKind::Login : enrol::TokenKind::Join}));
   return core::CreateToken{.token = {.token = *id,
                                      .secret_sha256 = sha256_hex(*secret),
                                      .nodes = request.nodes(),
                                      .uses = request.uses(),
                                      .ends_at = now + to_duration(request.lifetime()),
                                      .may_replace = request.may_replace(),
-                                     .actor = std::string(kOwner)}};
+                                     .actor = caller.is_owner ? owner_ : caller.identity->name,
+                                     .user = request.user()}};
 }
 
 grpc::ServerUnaryReactor* CertificateService::ListTokens(grpc::CallbackServerContext* context,
@@ -176,10 +185,27 @@ grpc::ServerUnaryReactor* CertificateService::RevokeToken(grpc::CallbackServerCo
                                                           v1::RevokeTokenResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const std::string id = spec::shown(request->id());
-    core::RevokeToken input{.token = id, .actor = std::string(kOwner)};
+    core::RevokeToken input{.token = id, .actor = owner_};
     decide(std::move(input), clock_.now(), reactor, [response, id](const View& view) {
       show_token(view.ledger.access, id, *response->mutable_token());
     });
+  });
+}
+
+// --- the CA --------------------------------------------------------------------------------------
+
+grpc::ServerUnaryReactor* CertificateService::ListAuthorities(
+    grpc::CallbackServerContext* context, const v1::ListAuthoritiesRequest*,
+    v1::ListAuthoritiesResponse* response) {
+  return serve(context,
+               [&](grpc::ServerUnaryReactor* reactor) { changes_.list(reactor, *response); });
+}
+
+grpc::ServerUnaryReactor* CertificateService::ChangeAuthority(
+    grpc::CallbackServerContext* context, const v1::ChangeAuthorityRequest* request,
+    v1::ChangeAuthorityResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    changes_.change(reactor, *request, *response, owner_);
   });
 }
 

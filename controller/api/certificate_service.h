@@ -1,17 +1,22 @@
 // CertificateService issues certificates for nodes and users, and makes the tokens by which nodes
-// join; it lists both, and revokes them. run() in main.cc owns it. gRPC's threads call it; a
-// signature takes a fraction of a millisecond, and is made there. The answers come from the shell's
-// strand.
+// join and users log in; it lists both, and revokes them. Calls about the CA itself go to
+// AuthorityChanges. run() in main.cc owns it. gRPC's threads call it; a signature takes a fraction
+// of a millisecond, and is made there. The answers come from the shell's strand.
 //
-// Only callers over the unix socket get here (controller/access/call_rules.h). gRPC does not say
-// which process that was, so the actor of what they do is "owner": the user who runs the
-// controller.
+// Only callers over the unix socket get here (controller/access/call_rules.h), and admins who make
+// a personal token. gRPC does not say which process is at the socket, so the actor of what they do
+// is the user who runs the controller.
 //
 // A secret is made here, and leaves in the one answer. Only its SHA-256 is kept.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "common/base/time.h"
-#include "common/pki/authority.h"
+#include "common/rpc/tls_port.h"
+#include "controller/access/authorities.h"
+#include "controller/api/authority_changes.h"
 #include "controller/shell/shell.h"
 #include "muster/v1/certificate_service.grpc.pb.h"
 
@@ -21,9 +26,15 @@ class CertificateService final : public v1::CertificateService::CallbackService 
  public:
   static constexpr std::size_t kPageBytes = 3 << 20;
 
-  // All must outlive the service. Without an authority its error is the answer.
-  CertificateService(Shell& shell, const Result<pki::Authority>& authority, const Clock& clock)
-      : shell_(shell), authority_(authority), clock_(clock) {}
+  // All must outlive the service. Without an authority its error is the answer. `owner`: the name
+  // of the user who runs the controller.
+  CertificateService(Shell& shell, const Authorities& authority, const Clock& clock,
+                     AuthorityChanges& changes, std::string owner)
+      : shell_(shell),
+        authority_(authority),
+        clock_(clock),
+        changes_(changes),
+        owner_(std::move(owner)) {}
 
   grpc::ServerUnaryReactor* IssueCertificate(grpc::CallbackServerContext*,
                                              const v1::IssueCertificateRequest*,
@@ -40,21 +51,29 @@ class CertificateService final : public v1::CertificateService::CallbackService 
                                        v1::ListTokensResponse*) override;
   grpc::ServerUnaryReactor* RevokeToken(grpc::CallbackServerContext*, const v1::RevokeTokenRequest*,
                                         v1::RevokeTokenResponse*) override;
+  grpc::ServerUnaryReactor* ListAuthorities(grpc::CallbackServerContext*,
+                                            const v1::ListAuthoritiesRequest*,
+                                            v1::ListAuthoritiesResponse*) override;
+  grpc::ServerUnaryReactor* ChangeAuthority(grpc::CallbackServerContext*,
+                                            const v1::ChangeAuthorityRequest*,
+                                            v1::ChangeAuthorityResponse*) override;
 
  private:
   // Signs it, and fills the answer, which may leave when the fact is durable.
   Result<core::IssueCertificate> issue(const v1::IssueCertificateRequest& request,
                                        v1::IssueCertificateResponse& response, WallTime now) const;
   // The same for a token.
-  Result<core::CreateToken> create(const v1::CreateTokenRequest& request,
+  Result<core::CreateToken> create(const rpc::Caller& caller, const v1::CreateTokenRequest& request,
                                    v1::CreateTokenResponse& response, WallTime now) const;
   // Finishes the call when the input's batch is durable. `fill(view)` completes the answer.
   template <class Fill>
   void decide(core::Input input, Now now, grpc::ServerUnaryReactor* reactor, Fill fill);
 
   Shell& shell_;
-  const Result<pki::Authority>& authority_;
+  const Authorities& authority_;
   const Clock& clock_;
+  AuthorityChanges& changes_;
+  const std::string owner_;
 };
 
 }  // namespace muster::controller

@@ -57,8 +57,9 @@ void NodeService::add_process(v1::GetClusterStatusResponse& response) const {
   *response.mutable_now() = to_proto(now.wall);
   *response.mutable_uptime() = to_proto(now.boot - edge_.process.started_at);
   response.set_state_dir(edge_.process.state_dir.string());
+  response.set_outputs_root(edge_.new_outputs());
   if (edge_.process.certificate_ends)
-    *response.mutable_certificate_ends() = to_proto(*edge_.process.certificate_ends);
+    *response.mutable_certificate_ends() = to_proto(edge_.process.certificate_ends());
 }
 
 grpc::ServerUnaryReactor* NodeService::GetClusterStatus(grpc::CallbackServerContext* context,

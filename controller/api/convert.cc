@@ -250,7 +250,7 @@ std::optional<v1::Progress> progress_of(const core::Presence& presence, const Jo
 
 v1::Job to_v1(const core::JobRecord& job, const core::Presence& presence,
               const std::string& cluster_out, Detail detail) {
-  const std::string out = engine::out_dir(job.spec, job.id.str(), cluster_out);
+  const std::string out = engine::out_dir(job.spec, job.resolved, job.id.str(), cluster_out);
   v1::Job shown;
   shown.set_id(job.id.str());
   if (detail == Detail::Full) {
@@ -422,6 +422,7 @@ void make_brief(v1::Node& node) {
   node.clear_unknown_attempts();
   node.clear_labels();
   node.clear_host();
+  node.clear_outputs();
   if (node.has_drain()) node.mutable_drain()->set_why(bounded(node.drain().why(), 128));
   node.set_disk_trouble(bounded(node.disk_trouble(), 128));
   node.set_version(bounded(node.version(), 128));

@@ -28,7 +28,7 @@ struct Edge {
   logs::LogStore& logs;
   async::Loop& work;  // blocking reads of logs, planning
   Access& access;
-  std::string cluster_out;
+  std::string cluster_out;  // the parent of outputs of jobs whose ResolvedSpec names none
   std::string version;
   // Why the disk has no room for new jobs. Empty: it has room. Any thread may call it.
   std::function<std::string()> shortage;
@@ -36,11 +36,17 @@ struct Edge {
   struct Process {
     BootTime started_at{};
     std::filesystem::path state_dir;
-    std::filesystem::path endpoint_file = {};       // has the addresses, once it listens
-    std::optional<WallTime> certificate_ends = {};  // not set: it has none
+    std::filesystem::path endpoint_file = {};  // has the addresses, once it listens
+    // Of its own certificate; it may be another one later. Empty: it has none.
+    std::function<WallTime()> certificate_ends = {};
   } process = {};
   // Ends the streams of callers whose certificate is revoked. Null: no certificates are checked.
   Revocations* revocations = nullptr;
+  std::string outputs_root = {};  // the parent of outputs of new jobs; empty: cluster_out
+
+  [[nodiscard]] const std::string& new_outputs() const {
+    return outputs_root.empty() ? cluster_out : outputs_root;
+  }
 };
 
 inline JobAccess access_of(const Edge& edge, const grpc::ServerContextBase& context,

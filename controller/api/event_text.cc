@@ -76,6 +76,10 @@ struct Sayer {
     return {"node-removed", fmt::format("node '{}' was removed from the cluster by {}",
                                         e.node.str(), core::actor_text(e.actor))};
   }
+  EventText operator()(const core::NodeRenamed& e) const {
+    return {"node-renamed", fmt::format("node '{}' was renamed to '{}' by {}", e.node.str(),
+                                        e.new_name.str(), core::actor_text(e.actor))};
+  }
   EventText operator()(const core::JobSubmitted& e) const {
     return {"job-submitted",
             fmt::format("job '{}' submitted: {}, engine {}", e.spec.name(),
@@ -210,6 +214,10 @@ struct Sayer {
     return {"tombstone-dropped", "the job's request id and name are free again"};
   }
   EventText operator()(const core::TokenCreated& e) const {
+    if (!e.user.empty())
+      return {"token-created",
+              fmt::format("personal token '{}' was made for user '{}': {}, until {} (by {})",
+                          e.token, e.user, plural(e.uses, "use"), utc_text(e.ends_at), e.actor)};
     return {"token-created",
             fmt::format("join token '{}' was made for node{} '{}': {}, until {}{} (by {})", e.token,
                         e.nodes.contains('*') ? "s" : "", e.nodes, plural(e.uses, "use"),
@@ -217,7 +225,7 @@ struct Sayer {
                         e.actor)};
   }
   EventText operator()(const core::TokenRevoked& e) const {
-    return {"token-revoked", fmt::format("join token '{}' was revoked (by {})", e.token, e.actor)};
+    return {"token-revoked", fmt::format("token '{}' was revoked (by {})", e.token, e.actor)};
   }
   EventText operator()(const core::CertificateIssued& e) const {
     return {"certificate-issued",
@@ -231,6 +239,20 @@ struct Sayer {
                                                   : "the key of certificate " + e.serial,
                                     core::text_of(e.subject), e.actor),
                         e.why)};
+  }
+  EventText operator()(const core::AuthorityChanged& e) const {
+    const std::string ca = fmt::format("{}CA {}", e.imported ? "imported " : "", e.sha256);
+    switch (e.step) {
+      case core::AuthorityStep::Published:
+        return {"ca-published",
+                fmt::format("{} was published: nodes learn to trust it (by {})", ca, e.actor)};
+      case core::AuthorityStep::Signs:
+        return {"ca-signs", fmt::format("{} signs all certificates (by {})", ca, e.actor)};
+      case core::AuthorityStep::Dropped:
+        return {"ca-dropped", fmt::format("{} is trusted no more, nor are its certificates (by {})",
+                                          ca, e.actor)};
+    }
+    return {};
   }
 };
 

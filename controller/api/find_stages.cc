@@ -21,8 +21,8 @@ void add_found(v1::FindStagesResponse& response, const JobAccess& access,
   if (!access.may(job.owner)) return;
   if (job.phase != core::JobPhase::Succeeded || key.empty() || job.spec.stage().key() != key)
     return;
-  auto creates =
-      engine::creates_path(job.spec, engine::out_dir(job.spec, job.id.str(), cluster_out));
+  auto creates = engine::creates_path(
+      job.spec, engine::out_dir(job.spec, job.resolved, job.id.str(), cluster_out));
   if (!creates || creates->empty()) return;
   v1::FoundStage& found = *response.add_stages();
   found.set_job_name(job.spec.name());

@@ -88,6 +88,21 @@ bool is_own(const JobAccess& access, const core::Ledger& ledger, const JobId& jo
   return owner != nullptr && access.owner_text(*owner) == access.user();
 }
 
+// An accepted job keeps its outputs where they are, whatever the controller's next start is told.
+void keep_outputs_root(const Edge& edge, std::vector<JobToSubmit>& jobs) {
+  if (edge.outputs_root.empty()) return;
+  for (JobToSubmit& job : jobs) job.resolved.set_outputs_root(edge.outputs_root);
+}
+
+// The nodes of its attempt. Empty: it waits.
+std::vector<NodeName> placed_on(const core::JobRecord& job) {
+  std::vector<NodeName> nodes;
+  if (const core::AttemptRecord* attempt = job.current()) {
+    for (const core::NodePart& part : attempt->parts) nodes.push_back(part.placed.node);
+  }
+  return nodes;
+}
+
 void add_warnings(const View& view, const std::string& cluster_out,
                   v1::SubmitJobResponse& response) {
   std::vector<JobId> jobs{JobId(response.job_id())};
@@ -97,9 +112,15 @@ void add_warnings(const View& view, const std::string& cluster_out,
   for (const JobId& id : jobs) {
     const auto job = view.ledger.jobs.find(id);
     if (job == view.ledger.jobs.end()) continue;
-    const v1::JobSpec& spec = job->second.spec;
-    for (const std::string& line :
-         core::submission_warnings(view.ledger, spec, engine::out_dir(spec, id.str(), cluster_out)))
+    const core::JobRecord& record = job->second;
+    for (const std::string& line : core::submission_warnings(
+             {.ledger = view.ledger,
+              .presence = view.presence,
+              .job = record,
+              .out = engine::out_dir(record.spec, record.resolved, id.str(), cluster_out),
+              .nodes = placed_on(record),
+              .now = view.now,
+              .limits = view.limits}))
       response.add_warnings(bounded(line));
   }
 }
@@ -158,6 +179,7 @@ void JobService::start(const JobAccess& access, Result<Submission> submission,
 void JobService::submit(const std::string& owner, Resolved resolved, std::vector<JobId> ids,
                         const v1::SubmitJobRequest* request, v1::SubmitJobResponse* response,
                         grpc::ServerUnaryReactor* reactor) {
+  keep_outputs_root(edge_, resolved.jobs);
   core::SubmitJob input{.job = ids.front(), .request_id = RequestId(request->request_id())};
   input.spec_hash = spec::spec_hash(resolved.jobs.front().spec);
   input.spec = std::move(resolved.jobs.front().spec);

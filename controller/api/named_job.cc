@@ -72,7 +72,7 @@ NamedJob named_job(const core::JobRecord& job, const std::string& cluster_out) {
                  .phase = job.phase,
                  .layout = job.spec.checkpoint().layout(),
                  .whole = job.checkpoints};
-  named.out = engine::out_dir(job.spec, job.id.str(), cluster_out);
+  named.out = engine::out_dir(job.spec, job.resolved, job.id.str(), cluster_out);
   named.checkpoints =
       engine::checkpoint_dir(job.spec, named.out).value_or(named.out + "/checkpoints");
   for (const core::CheckpointRecord& one : job.checkpoints)

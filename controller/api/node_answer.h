@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "controller/core/model/ledger.h"
+#include "controller/core/nodes/outputs_storage.h"
 #include "controller/shell/view.h"
 #include "muster/v1/node.pb.h"
 
@@ -14,7 +15,8 @@ namespace muster::controller {
 // without readings. Of more nodes only names and addresses fit.
 inline constexpr std::size_t kNodesBytes = 3 << 20;
 
-v1::Node show_node(const core::NodeRecord& node, const View& view);
+v1::Node show_node(const core::NodeRecord& node, const View& view,
+                   const core::OutputsStorage& storage);
 // At most kNodesBytes: the readings of very many devices with many occupants are longer than a
 // message may be.
 v1::Node show_whole_node(const core::NodeRecord& node, const View& view);

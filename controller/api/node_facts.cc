@@ -1,4 +1,4 @@
-// What operators say of nodes: drain, undrain, label, remove.
+// What operators say of nodes: drain, undrain, label, remove, rename.
 #include <chrono>
 #include <string>
 #include <utility>
@@ -24,6 +24,7 @@ std::string doing(std::string_view what, const std::string& name) {
 template <class Input, class Response>
 void decide(Edge& edge, grpc::ServerUnaryReactor* reactor, Input input, Response* response) {
   NodeName name = input.node;
+  if constexpr (requires { input.new_name; }) name = input.new_name;
   const bool taken = edge.shell.submit(
       std::move(input), edge.shell.now(),
       [reactor, response, name = std::move(name)](const Outcome& outcome, const View& view) {
@@ -116,6 +117,19 @@ grpc::ServerUnaryReactor* NodeService::RemoveNode(grpc::CallbackServerContext* c
            core::RemoveNode{
                .node = NodeName(request->name()),
                .actor = access_of(edge_, *context, "/muster.v1.NodeService/RemoveNode").by()},
+           response);
+  });
+}
+
+grpc::ServerUnaryReactor* NodeService::RenameNode(grpc::CallbackServerContext* context,
+                                                  const v1::RenameNodeRequest* request,
+                                                  v1::RenameNodeResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    decide(edge_, reactor,
+           core::RenameNode{
+               .node = NodeName(request->name()),
+               .new_name = NodeName(request->new_name()),
+               .actor = access_of(edge_, *context, "/muster.v1.NodeService/RenameNode").by()},
            response);
   });
 }

@@ -14,8 +14,9 @@ grpc::ServerUnaryReactor* NodeService::ListNodes(grpc::CallbackServerContext* co
     answer_from_view(edge_, reactor, [response](const View& view) {
       NodeDetail detail = NodeDetail::Full;
       std::size_t bytes = 0;
+      const core::OutputsStorage storage(view.presence, view.limits.outputs_root, view.now);
       for (const auto& [name, node] : view.ledger.nodes) {
-        v1::Node& one = *response->add_nodes() = show_node(node, view);
+        v1::Node& one = *response->add_nodes() = show_node(node, view, storage);
         bytes += shrink(one, detail);
         while (bytes > kNodesBytes && detail != NodeDetail::Least) {
           detail = less(detail);

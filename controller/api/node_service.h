@@ -33,6 +33,8 @@ class NodeService final : public v1::NodeService::CallbackService {
                                       v1::LabelNodeResponse*) override;
   grpc::ServerUnaryReactor* RemoveNode(grpc::CallbackServerContext*, const v1::RemoveNodeRequest*,
                                        v1::RemoveNodeResponse*) override;
+  grpc::ServerUnaryReactor* RenameNode(grpc::CallbackServerContext*, const v1::RenameNodeRequest*,
+                                       v1::RenameNodeResponse*) override;
 
  private:
   void add_process(v1::GetClusterStatusResponse& response) const;

@@ -159,10 +159,19 @@ void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobReq
   job.id = planned.id;
   job.spec = std::move(planned.job.spec);
   job.resolved = std::move(planned.job.resolved);
-  for (const std::string& line : core::submission_warnings(
-           view.ledger, job.spec, engine::out_dir(job.spec, job.id.str(), edge.cluster_out)))
-    response->add_warnings(bounded(line));
+  if (!edge.outputs_root.empty()) job.resolved.set_outputs_root(edge.outputs_root);
   core::PlaceResult placed = core::place(view.ledger, view.presence, job, view.now, view.limits);
+  std::vector<NodeName> nodes;
+  for (const core::PlacedNode& node : placed.nodes) nodes.push_back(node.node);
+  for (const std::string& line : core::submission_warnings(
+           {.ledger = view.ledger,
+            .presence = view.presence,
+            .job = job,
+            .out = engine::out_dir(job.spec, job.resolved, job.id.str(), edge.cluster_out),
+            .nodes = std::move(nodes),
+            .now = view.now,
+            .limits = view.limits}))
+    response->add_warnings(bounded(line));
   if (placed.never) return reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION, placed.why});
   if (placed.nodes.empty() && response->waits_for().empty()) response->set_waits_for(placed.why);
   if (!response->waits_for().empty()) {

@@ -87,6 +87,9 @@ bool LogStream::may_read(const core::JobRecord& job) {
   if (!allowed)
     post("logs-refused",
          [status = rpc::to_status(allowed.error())](LogStream& self) { self.finish(status); });
+  if (allowed)
+    stay_.keep_while([&access = edge_.access, before = access_, id = job.id.str(),
+                      owner = job.owner] { return access.again(before).check(id, owner); });
   return allowed.has_value();
 }
 

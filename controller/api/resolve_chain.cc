@@ -302,7 +302,7 @@ void resolve(Edge& edge, const JobAccess& access, const View& view, Submission s
              std::move_only_function<void(Result<Resolved>)> done) {
   const std::vector<WantedJob> wanted = wanted_jobs(submission);
   find_named(edge, access, view, wanted,
-             [cluster_out = edge.cluster_out, submission = std::move(submission),
+             [cluster_out = edge.new_outputs(), submission = std::move(submission),
               done = std::move(done)](Result<NamedJobs> named) mutable {
                if (!named) return done(fail(std::move(named.error())));
                done(fill_in(std::move(submission), *named, cluster_out));

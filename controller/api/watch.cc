@@ -47,6 +47,7 @@ grpc::ServerWriteReactor<v1::WatchResponse>* WatchStream::begin(Edge& edge, Samp
 // on_events() gets later fit together without a gap.
 void WatchStream::open(const View& view) {
   const JournalIndex from(request_.from_index());
+  if (request_.job().empty()) keep_while_all();
   const auto attach = [&](const JobId& job) {
     {
       // If the call is cancelled already, nobody would remove the watcher. If it is cancelled
@@ -80,6 +81,7 @@ void WatchStream::open(const View& view) {
   }
   const auto ref = resolve_job(view.ledger, request_.job(), RefFor::Reading);
   if (!ref) return end(rpc::to_status(ref.error()));
+  if (const std::string* owner = owner_of(view.ledger, ref->id)) keep_while_whole(ref->id, *owner);
   if (!ref->archived) {
     const bool over = core::is_final(view.ledger.jobs.at(ref->id).phase);
     {
@@ -106,6 +108,24 @@ void WatchStream::open(const View& view) {
                   stream->last_event_queued_ = true;  // nothing follows
                   stream->write_next();
                 });
+}
+
+void WatchStream::keep_while_whole(const JobId& job, const std::string& owner) {
+  if (!access_.may(owner)) return;  // it shows what everybody may see
+  stay_.keep_while([&access = edge_.access, before = access_, id = job.str(), owner] {
+    return access.again(before).check(id, owner);
+  });
+}
+
+void WatchStream::keep_while_all() {
+  if (!access_.may_all()) return;
+  stay_.keep_while([&access = edge_.access, before = access_]() -> Result<void> {
+    const JobAccess now = access.again(before);
+    if (now.may_all() && (now.is_operator() || !before.is_operator())) return {};
+    return fail(ErrorCode::NotAllowed,
+                "watching all jobs: the access file was changed, and user '" + now.user() +
+                    "' may see less of the jobs of others now; watch again to see that");
+  });
 }
 
 EventPtr WatchStream::shown(const EventPtr& event, const std::string* owner) const {

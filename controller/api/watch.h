@@ -6,7 +6,8 @@
 // bounded. A watcher that does not keep up is closed with RESOURCE_EXHAUSTED and the index to
 // resume from.
 //
-// Of what the caller may not see, events have no sentence, and readings no loss (withhold.h).
+// Of what the caller may not see, events have no sentence, and readings no loss (withhold.h). A
+// stream that shows more than a new access file allows ends.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -79,6 +80,9 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse>,
 
  private:
   void open(const View& view);
+  // The stream ends when the access file takes the right to see so much.
+  void keep_while_whole(const JobId& job, const std::string& owner);
+  void keep_while_all();
   // As the caller may see it.
   [[nodiscard]] EventPtr shown(const EventPtr& event, const std::string* owner) const;
   // The owners of their jobs are in the ledger.

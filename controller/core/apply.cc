@@ -96,6 +96,19 @@ class Folder {
     indexes_.dead_nodes.erase(event.node);
   }
 
+  void operator()(const NodeRenamed& event) {
+    auto renamed = ledger_.nodes.extract(event.node);
+    indexes_.dead_nodes.erase(event.node);
+    if (renamed.empty() || ledger_.nodes.contains(event.new_name)) return;
+    NodeRecord& node = renamed.mapped();
+    node.name = renamed.key() = event.new_name;
+    node.instance = InstanceId();
+    node.boot_id = BootId();
+    node.dead = false;
+    if (node.drain) node.drain->node = event.new_name;
+    ledger_.nodes.insert(std::move(renamed));
+  }
+
   void operator()(const JobSubmitted& event) {
     JobRecord job;
     job.id = event.job;

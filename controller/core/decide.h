@@ -24,6 +24,7 @@ Decision decide_one(const Deciding& in, const DrainNode& input);
 Decision decide_one(const Deciding& in, const UndrainNode& input);
 Decision decide_one(const Deciding& in, const LabelNode& input);
 Decision decide_one(const Deciding& in, const RemoveNode& input);
+Decision decide_one(const Deciding& in, const RenameNode& input);
 // decide_agent.cc
 Decision decide_one(const Deciding& in, const RegisterNode& input);
 Decision decide_one(const Deciding& in, const ReportFact& input);
@@ -45,8 +46,11 @@ Decision decide_one(const Deciding& in, const CreateToken& input);
 Decision decide_one(const Deciding& in, const RevokeToken& input);
 Decision decide_one(const Deciding& in, const JoinNode& input);
 Decision decide_one(const Deciding& in, const RenewNode& input);
+Decision decide_one(const Deciding& in, const LoginWithToken& input);
+Decision decide_one(const Deciding& in, const LoginByUid& input);
 Decision decide_one(const Deciding& in, const IssueCertificate& input);
 Decision decide_one(const Deciding& in, const RevokeCertificate& input);
+Decision decide_one(const Deciding& in, const ChangeAuthority& input);
 
 // What every proposal needs: the job and its current attempt, if that has the given number. Empty
 // otherwise.

@@ -33,38 +33,50 @@ std::string doing_of(const v1::JobSpec& spec) {
              : fmt::format("submitting job '{}': ", spec.name());
 }
 
-std::string taken_by(std::string_view name, const std::string& by, JobPhase phase,
-                     std::string_view cancel) {
-  return fmt::format(
-      "the name '{}' is taken by {} is {}; choose another name, or `muster cancel {}` first", name,
-      by, to_string(phase), cancel);
+// Recorded as of another user. Jobs of old journals have no owner.
+bool is_others(const std::string& recorded, const std::string& owner) {
+  return !recorded.empty() && recorded != owner;
 }
-std::string taken_by_chain(const JobRecord& live) {
+
+// The end of the sentence for `owner`, who wants the name of `other`.
+std::string way_out(const JobRecord& other, const std::string& owner, std::string_view cancel) {
+  return is_others(other.owner, owner)
+             ? fmt::format(
+                   "it is of user '{}': choose another name, or ask '{}' or an operator to "
+                   "cancel it",
+                   other.owner, other.owner)
+             : fmt::format("choose another name, or `muster cancel {}` first", cancel);
+}
+
+std::string taken_by_chain(const JobRecord& live, const std::string& owner) {
   const v1::StageSpec& stage = live.spec.stage();
-  return taken_by(stage.chain_name(),
-                  fmt::format("chain '{}', whose stage '{}' ({})", stage.chain_name(), stage.name(),
-                              live.id.str()),
-                  live.phase, stage.chain_name());
+  return fmt::format("the name '{}' is taken by chain '{}', whose stage '{}' ({}) is {}; {}",
+                     stage.chain_name(), stage.chain_name(), stage.name(), live.id.str(),
+                     to_string(live.phase), way_out(live, owner, stage.chain_name()));
 }
 
 // Live jobs and live chains share one set of names, so that a name has one meaning.
-std::optional<Error> refuse_chain_name(const Ledger& ledger, const v1::JobSpec& first) {
+std::optional<Error> refuse_chain_name(const Ledger& ledger, const v1::JobSpec& first,
+                                       const std::string& owner) {
   if (!first.has_stage()) return std::nullopt;
   const std::string& chain = first.stage().chain_name();
   const std::string doing = fmt::format("submitting chain '{}': ", chain);
   if (const auto taken = ledger.indexes.live_names.find(chain);
       taken != ledger.indexes.live_names.end()) {
     const JobRecord& other = ledger.jobs.at(taken->second);
-    return Error{ErrorCode::Conflict, doing + taken_by(chain, display_name(other) + ", which",
-                                                       other.phase, taken->second.str())};
+    return Error{ErrorCode::Conflict,
+                 fmt::format("{}the name '{}' is taken by {}, which is {}; {}", doing, chain,
+                             display_name(other), to_string(other.phase),
+                             way_out(other, owner, taken->second.str()))};
   }
   if (const JobRecord* stage = live_stage(ledger, chain))
-    return Error{ErrorCode::Conflict, doing + taken_by_chain(*stage)};
+    return Error{ErrorCode::Conflict, doing + taken_by_chain(*stage, owner)};
   return std::nullopt;
 }
 
-std::optional<Error> refuse_names(const Ledger& ledger, const std::vector<Submitted>& all) {
-  if (auto refused = refuse_chain_name(ledger, all.front().spec)) return refused;
+std::optional<Error> refuse_names(const Ledger& ledger, const std::vector<Submitted>& all,
+                                  const std::string& owner) {
+  if (auto refused = refuse_chain_name(ledger, all.front().spec, owner)) return refused;
   std::set<std::string> names;
   for (const Submitted& one : all) {
     const std::string& name = one.spec.name();
@@ -75,25 +87,23 @@ std::optional<Error> refuse_names(const Ledger& ledger, const std::vector<Submit
         taken != ledger.indexes.live_names.end()) {
       const JobRecord& other = ledger.jobs.at(taken->second);
       return Error{ErrorCode::Conflict,
-                   fmt::format("{}the name is taken by job '{}', which is {}; choose another name, "
-                               "or `muster cancel {}` first",
+                   fmt::format("{}the name is taken by job '{}', which is {}; {}",
                                doing_of(one.spec), taken->second.str(), to_string(other.phase),
-                               taken->second.str())};
+                               way_out(other, owner, taken->second.str()))};
     }
     if (const JobRecord* stage = live_stage(ledger, name))
-      return Error{ErrorCode::Conflict, doing_of(one.spec) + taken_by_chain(*stage)};
+      return Error{ErrorCode::Conflict, doing_of(one.spec) + taken_by_chain(*stage, owner)};
   }
   return std::nullopt;
 }
 
-// Not of the owner who is recorded. Jobs of old journals have none.
 bool is_of_another(const Ledger& ledger, const JobId& job, const std::string& owner) {
   const auto live = ledger.jobs.find(job);
   const auto stone = ledger.tombstones.find(job);
   const std::string recorded = live != ledger.jobs.end()          ? live->second.owner
                                : stone != ledger.tombstones.end() ? stone->second.owner
                                                                   : std::string();
-  return !recorded.empty() && recorded != owner;
+  return is_others(recorded, owner);
 }
 
 // An id is used only once. The ids of a chain rise along it, so that its jobs are sorted by them.
@@ -196,7 +206,7 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
     return {.job = known->second, .repeated = true};
   }
   const std::vector<Submitted> all = all_of(input);
-  for (auto refused : {refuse_names(in.ledger, all), refuse_ids(in.ledger, all),
+  for (auto refused : {refuse_names(in.ledger, all, input.owner), refuse_ids(in.ledger, all),
                        refuse_queue(in.ledger, all, in.limits)}) {
     if (refused) return refuse(refused->code, std::move(refused->message));
   }

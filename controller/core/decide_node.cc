@@ -1,5 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
+#include "common/base/names.h"
+#include "controller/core/access/certificates.h"
 #include "controller/core/decide.h"
 #include "controller/core/nodes/removal.h"
 
@@ -69,6 +74,38 @@ Decision decide_one(const Deciding& in, const RemoveNode& input) {
   Decision decision;
   decision.events = close_parts(in.ledger, input.node, in.now.wall);
   decision.events.emplace_back(NodeRemoved{.node = input.node, .actor = input.actor});
+  return decision;
+}
+
+Decision decide_one(const Deciding& in, const RenameNode& input) {
+  const auto found = in.ledger.nodes.find(input.node);
+  if (found == in.ledger.nodes.end()) return no_such_node("renaming", input.node);
+  const std::string doing = fmt::format("renaming node '{}'", input.node.str());
+  if (!is_node_name(input.new_name.str()))
+    return refuse(ErrorCode::InvalidArgument,
+                  doing +
+                      ": the new name has to be 1 to 63 letters, digits, '.', '_', '-', the "
+                      "first a letter or digit");
+  if (in.ledger.nodes.contains(input.new_name))
+    return refuse(ErrorCode::Conflict,
+                  fmt::format("{0}: there is a node '{1}'; take another name, or, if that one is "
+                              "gone for good, `muster node rm {1}` first",
+                              doing, input.new_name.str()));
+  if (std::string why = keeps_node(in.ledger, in.presence, found->second); !why.empty())
+    return refuse(ErrorCode::Conflict, fmt::format("{}: {}", doing, why));
+  // The machine gets a certificate of its new name. Those of the old one are nobody's any more.
+  Decision revoked =
+      decide_revoke(in.ledger,
+                    {.subject = Subject{.role = SubjectRole::Node, .name = input.node.str()},
+                     .why = fmt::format("the node was renamed to '{}'", input.new_name.str()),
+                     .actor = input.actor},
+                    in.now.wall);
+  if (revoked.refusal) return {.refusal = std::move(*revoked.refusal).in(doing)};
+  Decision decision;
+  decision.events = close_parts(in.ledger, input.node, in.now.wall);
+  std::ranges::move(revoked.events, std::back_inserter(decision.events));
+  decision.events.emplace_back(
+      NodeRenamed{.node = input.node, .new_name = input.new_name, .actor = input.actor});
   return decision;
 }
 

@@ -132,9 +132,10 @@ void dump_access(std::string& out, const AccessRecords& access) {
   for (const auto& [id, token] : access.tokens) {
     out += fmt::format(
         "token {} secret={} nodes={} uses={} created={} ends={} may_replace={} actor='{}' "
-        "revoked={}\n",
+        "revoked={}{}\n",
         id, token.secret_sha256, token.nodes, token.uses, time_text(token.created_at),
-        time_text(token.ends_at), token.may_replace, token.actor, time_text(token.revoked_at));
+        time_text(token.ends_at), token.may_replace, token.actor, time_text(token.revoked_at),
+        token.user.empty() ? "" : " user=" + token.user);
     for (const auto& [node, key] : token.joined) out += fmt::format("  joined {} {}\n", node, key);
   }
   for (const auto& [subject, keys] : access.certificates) {
@@ -150,6 +151,12 @@ void dump_access(std::string& out, const AccessRecords& access) {
   for (const auto& [subject, all] : access.revoked)
     out += fmt::format("revoked {} before={} '{}'\n", text_of(subject), time_text(all.before),
                        all.why);
+  const AuthorityRecords& cas = access.authorities;
+  if (!cas.signing.empty())
+    out += fmt::format("ca signing={} since={} next={} old={}\n", cas.signing,
+                       time_text(cas.signs_since), cas.next, cas.old);
+  for (const std::string& sha256 : cas.imported) out += fmt::format("ca imported {}\n", sha256);
+  for (const std::string& sha256 : cas.dropped) out += fmt::format("ca dropped {}\n", sha256);
   if (access.cleared_at != WallTime())
     out += fmt::format("access certificates={} cleared={}\n", access.certificate_count,
                        time_text(access.cleared_at));

@@ -88,16 +88,38 @@ v1::DeviceReading bounded(v1::DeviceReading reading) {
   return reading;
 }
 
+OutputsSeen bounded(const v1::OutputsReading& reading) {
+  constexpr std::size_t kTextBytes = 1024, kIdBytes = 64;
+  constexpr int kInstances = 4'096;
+  OutputsSeen seen{.root = reading.root(),
+                   .trouble = without_controls(shortened(reading.trouble(), kTextBytes)),
+                   .storage_id = without_controls(shortened(reading.storage_id(), kIdBytes)),
+                   .instances = {}};
+  for (const std::string& one : reading.instances()) {
+    if (std::ssize(seen.instances) == kInstances) break;
+    if (one.size() <= kIdBytes) seen.instances.emplace_back(one);
+  }
+  std::ranges::sort(seen.instances);
+  return seen;
+}
+
+// Without `outputs`, which is kept apart.
 v1::HostReading bounded(v1::HostReading reading) {
   constexpr std::size_t kTextBytes = 512, kWordBytes = 128;
-  constexpr int kTools = 16;
+  constexpr int kTools = 16, kAuthorities = 8;
   reading.DiscardUnknownFields();
+  reading.clear_outputs();
   for (std::string* text : {reading.mutable_state_dir(), reading.mutable_disk_error(),
                             reading.mutable_cgroup_trouble()})
     *text = without_controls(shortened(std::move(*text), kTextBytes));
   auto& tools = *reading.mutable_missing_tools();
   if (tools.size() > kTools) tools.DeleteSubrange(kTools, tools.size() - kTools);
   for (std::string& one : tools) one = without_controls(shortened(std::move(one), kWordBytes));
+  auto& cas = *reading.mutable_trusted_authorities();
+  if (cas.size() > kAuthorities) cas.DeleteSubrange(kAuthorities, cas.size() - kAuthorities);
+  for (std::string& one : cas) one = without_controls(shortened(std::move(one), kWordBytes));
+  std::string& signer = *reading.mutable_certificate_authority();
+  signer = without_controls(shortened(std::move(signer), kWordBytes));
   return reading;
 }
 
@@ -169,6 +191,7 @@ class Observer {
     seen.present.clear();
     seen.unknown_runs.clear();
     seen.devices.clear();
+    seen.outputs.reset();
     for (const v1::PresentAttempt& present : from.present) {
       const AttemptKey key{JobId(present.job_id()), AttemptNo(present.attempt())};
       seen.present.insert(key);
@@ -190,6 +213,11 @@ class Observer {
     heard_now(*seen, now_);
     seen->disk_trouble = without_controls(shortened(from.heartbeat.disk_trouble(), kDiskTextBytes));
     if (from.heartbeat.has_host()) seen->host = bounded(from.heartbeat.host());
+    if (from.heartbeat.host().has_outputs()) {
+      const bool good = seen->outputs && seen->outputs->good();
+      seen->outputs = bounded(from.heartbeat.host().outputs());
+      if (!good && seen->outputs->good()) seen->outputs_good_since = now_.boot;
+    }
     if (from.heartbeat.has_wall()) seen->clock_ahead = to_wall(from.heartbeat.wall()) - now_.wall;
     for (const v1::AttemptReading& reading : from.heartbeat.readings())
       fold_reading(from.node, reading);

@@ -24,6 +24,10 @@ std::optional<v1::ConnectResponse> SendQueue::next() {
     standing_waits_ = false;
     return message;
   }
+  if (authorities_) {
+    *message.mutable_authorities() = std::move(*std::exchange(authorities_, std::nullopt));
+    return message;
+  }
   if (!files_.empty()) {
     *message.mutable_files_wanted() = std::move(files_.front());
     files_.pop_front();

@@ -8,8 +8,9 @@
 // The order:
 // 1. Welcome;
 // 2. the stops, at once and in a message of their own;
-// 3. requests for files (FilesWanted);
-// 4. launches, each in a message with the stops again, and acknowledgements, in turns.
+// 3. the CAs (Authorities);
+// 4. requests for files (FilesWanted);
+// 5. launches, each in a message with the stops again, and acknowledgements, in turns.
 #pragma once
 
 #include <deque>
@@ -34,6 +35,7 @@ class SendQueue {
   void put(v1::Welcome welcome) { welcome_ = std::move(welcome); }
   void put(NodeOrders orders);
   void put(v1::FilesWanted files) { files_.push_back(std::move(files)); }  // all are sent, in order
+  void put(v1::Authorities authorities) { authorities_ = std::move(authorities); }
   void put(v1::FactAck ack) { fact_ack_ = std::move(ack); }
   void put(v1::HeartbeatAck ack) { heartbeat_ack_ = std::move(ack); }
   // The next message. Nothing: none waits.
@@ -44,6 +46,7 @@ class SendQueue {
   v1::Orders standing_;
   bool standing_waits_ = false;
   std::deque<v1::Order> runs_;
+  std::optional<v1::Authorities> authorities_;
   std::deque<v1::FilesWanted> files_;
   bool acks_turn_ = false;  // a launch was taken last
   std::optional<v1::FactAck> fact_ack_;

@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <set>
 
 #include "common/engine/model/named_dirs.h"
 #include "controller/core/chains/saved_before.h"
 #include "controller/core/model/spec_view.h"
+#include "controller/core/nodes/outputs_storage.h"
+#include "controller/core/placement/node_fit.h"
 
 namespace muster::core {
 namespace {
@@ -20,26 +24,80 @@ bool is_one_machine(const Ledger& ledger) {
   return boots.size() <= 1;
 }
 
-}  // namespace
+// The nodes that could hold a part of the job, whatever they do now.
+std::vector<NodeName> could_run(const Ledger& ledger, const v1::JobSpec& spec) {
+  std::vector<const NodeRecord*> nodes;
+  const auto& hosts = spec.resources().hosts();
+  for (const auto& [name, node] : ledger.nodes) {
+    if (hosts.empty() || std::ranges::find(hosts, name.str()) != hosts.end())
+      nodes.push_back(&node);
+  }
+  const std::vector<std::string> types = types_to_try(nodes, spec);
+  std::vector<NodeName> able;
+  for (const NodeRecord* node : nodes) {
+    if (std::ranges::any_of(types, [&](const std::string& type) {
+          return capacity(*node, spec, type).why.empty();
+        }))
+      able.push_back(node->name);
+  }
+  return able;
+}
 
-std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::JobSpec& spec,
-                                             const std::string& out) {
-  std::vector<std::string> warnings;
+// What the agents' checks say of the nodes' storage.
+enum class Storage : std::uint8_t { Unknown, Shared, Apart };
+Storage storage_of(const OutputsStorage& storage, const std::vector<NodeName>& nodes) {
+  std::set<std::string> names;
+  for (const NodeName& node : nodes) names.insert(storage.of(node));
+  const bool all_known = names.erase(std::string()) == 0;
+  if (names.size() > 1) return Storage::Apart;
+  return all_known && !names.empty() ? Storage::Shared : Storage::Unknown;
+}
+
+// With checkpoint.storage: shared the job gets only nodes that share it (placement/one_storage.h).
+std::string storage_warning(const AcceptedJob& accepted) {
+  const v1::JobSpec& spec = accepted.job.spec;
+  const Limits& limits = accepted.limits;
   const bool stated = spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_SHARED ||
                       spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_LOCAL;
-  if (spec.resources().nodes() > 1 && !stated && resumes(spec) && !is_one_machine(ledger)) {
-    warnings.push_back(
-        fmt::format("job '{}' takes {} nodes, and nothing says that they share '{}': without that "
-                    "no checkpoint would be whole, and a failure would begin it anew; "
-                    "checkpoint.storage: shared says that they do, local that each node goes on "
-                    "from its own disk, output_dir names another place",
-                    spec.name(), spec.resources().nodes(), out));
+  if (spec.resources().nodes() < 2 || stated || !resumes(spec)) return {};
+  if (saves_below_outputs(spec, accepted.job.resolved, accepted.job.id, limits)) {
+    const OutputsStorage storage(accepted.presence, limits.outputs_root, accepted.now);
+    const std::vector<NodeName> nodes =
+        accepted.nodes.empty() ? could_run(accepted.ledger, spec) : accepted.nodes;
+    switch (storage_of(storage, nodes)) {
+      case Storage::Shared: return {};
+      case Storage::Apart:
+        return fmt::format(
+            "job '{}' takes {} nodes, and not all {} see the same files in '{}' (storage of {}): "
+            "what a node saves there is lost with the node, and no checkpoint is whole without it; "
+            "checkpoint.storage: local makes each node go on from its own disk, an outputs.dir on "
+            "storage that they share keeps the checkpoints",
+            spec.name(), spec.resources().nodes(),
+            accepted.nodes.empty() ? "that could run it" : "that it gets", limits.outputs_root,
+            storages_text(storage, nodes));
+      case Storage::Unknown: break;
+    }
   }
+  if (is_one_machine(accepted.ledger)) return {};
+  return fmt::format(
+      "job '{}' takes {} nodes, and nothing says that they share '{}': without that no checkpoint "
+      "would be whole, and a failure would begin it anew; checkpoint.storage: shared says that "
+      "they do, local that each node goes on from its own disk, output_dir names another place",
+      spec.name(), spec.resources().nodes(), accepted.out);
+}
+
+}  // namespace
+
+std::vector<std::string> submission_warnings(const AcceptedJob& accepted) {
+  const v1::JobSpec& spec = accepted.job.spec;
+  std::vector<std::string> warnings;
+  if (std::string warning = storage_warning(accepted); !warning.empty())
+    warnings.push_back(std::move(warning));
   // The launcher inside a script answers the same case itself. Here the spec has a key of its own
   // for it.
   const engine::NamedDirs dirs = engine::named_dirs(spec);
   if (!dirs.load.empty() && dirs.load != dirs.save && !spec.has_start()) {
-    const auto saved = saved_by_dir(ledger, WallTime::max());
+    const auto saved = saved_by_dir(accepted.ledger, WallTime::max());
     if (const auto found = saved.find(dirs.load);
         found != saved.end() && !found->second.front().path.empty()) {
       const SavedBefore& newest = found->second.front();

@@ -8,8 +8,17 @@
 
 namespace muster::core {
 
-// Returns one sentence each. `out`: the directory of the job's output.
-std::vector<std::string> submission_warnings(const Ledger& ledger, const v1::JobSpec& spec,
-                                             const std::string& out);
+struct AcceptedJob {
+  const Ledger& ledger;
+  const Presence& presence;
+  const JobRecord& job;
+  std::string out;              // the directory of its output
+  std::vector<NodeName> nodes;  // that it got, or would get now; empty: it waits
+  Now now;
+  const Limits& limits;
+};
+
+// Returns one sentence each.
+std::vector<std::string> submission_warnings(const AcceptedJob& accepted);
 
 }  // namespace muster::core

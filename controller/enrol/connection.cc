@@ -4,49 +4,25 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 
-#include "common/base/utf8.h"
 #include "common/enrol/request.h"
-#include "common/proto/proto_time.h"
-#include "muster/v1/enrolment.pb.h"
+#include "controller/enrol/answer.h"
 
 namespace muster::controller {
 namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::size_t kSentenceBytesMost = 4 << 10;
-
-// Whether the same request would be refused again whenever it comes.
-bool is_final(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::InvalidArgument:
-    case ErrorCode::Unsatisfiable:
-    case ErrorCode::NotFound:
-    case ErrorCode::NotAllowed:
-    case ErrorCode::Conflict:
-    case ErrorCode::Unsupported: return true;
-    case ErrorCode::Unreachable:
-    case ErrorCode::TimedOut:
-    case ErrorCode::ResourceExhausted:
-    case ErrorCode::DataLoss:  // the controller is paused
-    case ErrorCode::Io:
-    case ErrorCode::Internal: return false;
-  }
-  return false;
-}
-
-std::string sentence_of(const Error& error) {
-  const std::string text = error.message.substr(0, kSentenceBytesMost);
-  return text.substr(0, utf8_prefix(text));
-}
-
 }  // namespace
+
+EnrolTls::EnrolTls(std::unique_ptr<enrol::ServerTls> made)
+    : server(std::move(made)), context((::SSL_CTX_up_ref(server->get()), server->get())) {}
 
 EnrolConnection::EnrolConnection(Shared& shared, asio::ip::tcp::socket socket,
                                  const asio::ip::address& from)
     : shared_(shared),
       from_(from),
-      stream_(std::move(socket), shared.tls),
+      tls_(shared.tls),
+      stream_(std::move(socket), tls_->context),
       timer_(stream_.get_executor()) {}
 
 void EnrolConnection::start() {
@@ -93,17 +69,24 @@ void EnrolConnection::on_request() {
   if (!binding) return refuse(EnrolCause::Proof, binding.error());
   if (const auto proven = enrol::check_proof(*request, *binding); !proven)
     return refuse(EnrolCause::Proof, proven.error());
-  if (request->purpose == enrol::Purpose::Join) {
-    shared_.hooks.join({.token = std::move(request->token_id),
-                        .secret = std::move(request->secret),
-                        .node = std::move(request->node),
-                        .public_key = std::move(request->public_key)},
-                       answer_later());
-  } else {
-    shared_.hooks.renew({.node = std::move(request->node),
-                         .registered = request->registered_key->public_digest(),
-                         .public_key = std::move(request->public_key)},
-                        answer_later());
+  switch (request->purpose) {
+    case enrol::Purpose::Join:
+      return shared_.hooks.join({.token = std::move(request->token_id),
+                                 .secret = std::move(request->secret),
+                                 .node = std::move(request->node),
+                                 .public_key = std::move(request->public_key)},
+                                answer_later());
+    case enrol::Purpose::Renew:
+      return shared_.hooks.renew({.node = std::move(request->node),
+                                  .registered = request->registered_key->public_digest(),
+                                  .public_key = std::move(request->public_key)},
+                                 answer_later());
+    case enrol::Purpose::Login:
+      return shared_.hooks.login({.token = std::move(request->token_id),
+                                  .secret = std::move(request->secret),
+                                  .public_key = std::move(request->public_key),
+                                  .lifetime = request->lifetime},
+                                 answer_later());
   }
 }
 
@@ -118,26 +101,17 @@ Enrolments::Done EnrolConnection::answer_later() {
 void EnrolConnection::answer(Result<EnrolmentAnswer> result) {
   if (closed_) return;
   if (!result) return refuse(EnrolCause::Refused, result.error());
-  v1::EnrolResponse response;
-  response.mutable_issued()->set_certificate(std::move(result->certificate));
-  response.mutable_issued()->set_ca(std::move(result->ca));
-  *response.mutable_time() = to_proto(shared_.clock.now().wall);
-  send(response.SerializeAsString());
+  send(issued_message(std::move(*result), shared_.clock.now().wall));
 }
 
 void EnrolConnection::refuse(EnrolCause cause, const Error& error) {
-  const std::string sentence = sentence_of(error);
-  shared_.trouble.note(cause, from_.to_string() + ": " + sentence);
-  v1::EnrolResponse response;
-  response.mutable_refused()->set_is_final(is_final(error.code));
-  response.mutable_refused()->set_sentence(sentence);
-  *response.mutable_time() = to_proto(shared_.clock.now().wall);
-  send(response.SerializeAsString());
+  shared_.trouble.note(cause, from_.to_string() + ": " + sentence_of(error));
+  send(refused_message(error, shared_.clock.now().wall));
 }
 
 void EnrolConnection::send(const std::string& message) {
   answered_ = true;
-  bytes_ = enrol::in_frame(message);
+  bytes_ = answer_in_frame(message, shared_.clock.now().wall);
   asio::async_write(stream_, asio::buffer(bytes_),
                     [self = shared_from_this()](const SystemError& error, std::size_t) {
                       if (error) return self->close();

@@ -17,16 +17,24 @@
 #include <string>
 
 #include "common/enrol/frame.h"
+#include "common/enrol/tls.h"
 #include "controller/enrol/port.h"
 #include "controller/enrol/trouble.h"
 
 namespace muster::controller {
 
+// The port's certificates. A connection keeps those that it began with.
+struct EnrolTls {
+  explicit EnrolTls(std::unique_ptr<enrol::ServerTls> made);
+  std::unique_ptr<enrol::ServerTls> server;
+  boost::asio::ssl::context context;  // the first of `server`
+};
+
 class EnrolConnection : public std::enable_shared_from_this<EnrolConnection> {
  public:
   // What the connections of a port share. It outlives them.
   struct Shared {
-    boost::asio::ssl::context& tls;
+    std::shared_ptr<EnrolTls> tls;  // of the next connections
     EnrolHooks hooks;
     const Clock& clock;
     EnrolLimits limits;
@@ -58,6 +66,7 @@ class EnrolConnection : public std::enable_shared_from_this<EnrolConnection> {
 
   Shared& shared_;
   boost::asio::ip::address from_;
+  const std::shared_ptr<EnrolTls> tls_;
   boost::asio::ssl::stream<boost::asio::ip::tcp::socket> stream_;
   boost::asio::steady_timer timer_;
   enrol::LengthBytes length_{};

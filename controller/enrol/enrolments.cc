@@ -32,8 +32,8 @@ void Enrolments::ask(const std::string& node, const std::string& public_key, Don
       *key, {.cluster = authority_->cluster(), .role = pki::Role::Node, .name = node}, now.wall,
       kNodeLifetime);
   if (!certificate) return done(fail(Error(certificate.error()).in(doing)));
-  auto answer = std::make_unique<EnrolmentAnswer>(
-      EnrolmentAnswer{.certificate = certificate->pem(), .ca = authority_->certificate().pem()});
+  auto answer = std::make_unique<EnrolmentAnswer>(EnrolmentAnswer{
+      .certificate = certificate->pem(), .ca = trusted_by_answers(*authority_.now())});
   auto shared_done = std::make_shared<Done>(std::move(done));
   const bool taken =
       shell_.submit(input_of(record_of(*certificate)), now,

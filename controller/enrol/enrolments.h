@@ -14,10 +14,11 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/time.h"
-#include "common/pki/authority.h"
+#include "controller/access/authorities.h"
 #include "controller/shell/shell.h"
 
 namespace muster::controller {
@@ -36,8 +37,11 @@ struct RenewAsk {
   std::string public_key;  // the new one (it may be the same), as in JoinAsk
 };
 struct EnrolmentAnswer {
-  std::string certificate;  // PEM; of the node, for 30 days
-  std::string ca;           // PEM
+  std::string certificate;  // PEM; of a node: for 30 days
+  std::string ca;           // PEM; of each CA that counts
+  // Of a login: whose it is, and where the controller takes calls over TCP (HOST:PORT).
+  std::string user = {};
+  std::vector<std::string> addresses = {};
 };
 
 class Enrolments {
@@ -45,7 +49,7 @@ class Enrolments {
   using Done = std::move_only_function<void(Result<EnrolmentAnswer>)>;
 
   // All must outlive it. Without an authority its error is the answer.
-  Enrolments(Shell& shell, const Result<pki::Authority>& authority, const Clock& clock)
+  Enrolments(Shell& shell, const Authorities& authority, const Clock& clock)
       : shell_(shell), authority_(authority), clock_(clock) {}
 
   // The same token, key and node again: allowed, and no further use of the token is counted.
@@ -57,7 +61,7 @@ class Enrolments {
   void ask(const std::string& node, const std::string& public_key, Done done, InputOf input_of);
 
   Shell& shell_;
-  const Result<pki::Authority>& authority_;
+  const Authorities& authority_;
   const Clock& clock_;
 };
 

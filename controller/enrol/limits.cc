@@ -1,5 +1,7 @@
 #include "controller/enrol/limits.h"
 
+#include <algorithm>
+
 #include "controller/listen/peer.h"
 
 namespace muster::controller {
@@ -15,6 +17,15 @@ std::array<std::uint8_t, 16> part_of(const ip::address& address) {
 }
 
 }  // namespace
+
+EnrolLimits enrol_limits_for(std::size_t descriptors) {
+  constexpr std::size_t kConnectionsLeast = 4, kOfAnAddressLeast = 2;
+  EnrolLimits limits;
+  limits.connections = std::clamp(descriptors / 4, kConnectionsLeast, limits.connections);
+  limits.of_an_address =
+      std::clamp(limits.connections / 4, kOfAnAddressLeast, limits.of_an_address);
+  return limits;
+}
 
 ConnectionCount::Room ConnectionCount::enter(const ip::address& from) {
   if (all_ >= limits_.connections) return Room::Full;

@@ -21,6 +21,10 @@ struct EnrolLimits {
   std::size_t of_an_address = 16;
   Duration most = std::chrono::seconds(5);  // for everything on one connection
 };
+// For a process that may have so many descriptors. Where there are few, a quarter of them may be
+// connections of this port: callers without a certificate take none from the unix socket, the
+// journal and files.
+[[nodiscard]] EnrolLimits enrol_limits_for(std::size_t descriptors);
 
 class ConnectionCount {
  public:

@@ -52,14 +52,13 @@ asio::ip::address plain(const asio::ip::address& address) {
 
 // Everything but post() and the first lines of stop() runs on `thread`.
 struct EnrolPort::Impl : std::enable_shared_from_this<Impl> {
-  Impl(SSL_CTX* tls_context, EnrolHooks hooks, const Clock& clock, EnrolLimits limits)
+  Impl(std::shared_ptr<EnrolTls> tls, EnrolHooks hooks, const Clock& clock, EnrolLimits limits)
       : work(asio::make_work_guard(context)),
-        tls(tls_context),
         acceptor(context),
         again(context),
         count(limits),
         trouble(clock),
-        shared{.tls = tls,
+        shared{.tls = std::move(tls),
                .hooks = std::move(hooks),
                .clock = clock,
                .limits = limits,
@@ -161,7 +160,6 @@ struct EnrolPort::Impl : std::enable_shared_from_this<Impl> {
 
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work;
-  asio::ssl::context tls;
   tcp::acceptor acceptor;
   asio::steady_timer again;
   ConnectionCount count;
@@ -179,13 +177,23 @@ Result<std::unique_ptr<EnrolPort>> EnrolPort::start(const std::string& address,
   const std::string doing = "listening for nodes that join at '" + address + "'";
   const auto addresses = enrol::socket_addresses(address, 0);
   if (!addresses) return fail(Error(addresses.error()).in(doing));
-  auto tls = enrol::server_context(own);
+  auto tls = enrol::ServerTls::make({own});
   if (!tls) return fail(std::move(tls.error()).in(doing));
-  auto impl = std::make_shared<Impl>(tls->release(), std::move(hooks), clock, limits);
+  auto impl = std::make_shared<Impl>(std::make_shared<EnrolTls>(std::move(*tls)), std::move(hooks),
+                                     clock, limits);
   auto bound = impl->listen(addresses->front());
   if (!bound) return fail(std::move(bound.error()).in(doing));
   impl->begin();
   return std::unique_ptr<EnrolPort>(new EnrolPort(std::move(impl), std::move(*bound)));
+}
+
+Result<void> EnrolPort::replace(const std::vector<pki::Credentials>& own) {
+  auto tls = enrol::ServerTls::make(own);
+  if (!tls) return fail(std::move(tls.error()).in("changing what the enrolment port shows"));
+  impl_->post([impl = impl_, made = std::make_shared<EnrolTls>(std::move(*tls))]() mutable {
+    impl->shared.tls = std::move(made);
+  });
+  return {};
 }
 
 EnrolPort::~EnrolPort() { stop(); }

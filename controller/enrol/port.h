@@ -1,6 +1,6 @@
-// EnrolPort is the controller's second door: there a node without a valid certificate asks for one.
-// It speaks TLS 1.3 alone, shows the controller's certificate and asks for none. A connection has
-// one request and one answer (common/enrol; proto/muster/v1/enrolment.proto).
+// EnrolPort is the controller's second door: there a node or a user without a valid certificate
+// asks for one. It speaks TLS 1.3 alone, shows the controller's certificate and asks for none. A
+// connection has one request and one answer (common/enrol; proto/muster/v1/enrolment.proto).
 //
 // main() of the controller owns it. It has a thread of its own, on which all of its connections
 // run; start() and stop() are main()'s. The hooks are called on that thread, must not block, and
@@ -17,18 +17,21 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/base/error.h"
 #include "common/base/time.h"
 #include "common/pki/credentials.h"
 #include "controller/enrol/enrolments.h"
 #include "controller/enrol/limits.h"
+#include "controller/enrol/logins.h"
 
 namespace muster::controller {
 
 struct EnrolHooks {
   std::function<void(JoinAsk, Enrolments::Done)> join;
   std::function<void(RenewAsk, Enrolments::Done)> renew;
+  std::function<void(LoginAsk, Enrolments::Done)> login;
 };
 
 class EnrolPort {
@@ -42,6 +45,10 @@ class EnrolPort {
   ~EnrolPort();
   EnrolPort(const EnrolPort&) = delete;
   EnrolPort& operator=(const EnrolPort&) = delete;
+
+  // What later connections are shown: for each CA that counts the controller's certificate. The
+  // first is for clients that do not say which. Any thread. Errors as of start().
+  Result<void> replace(const std::vector<pki::Credentials>& own);
 
   [[nodiscard]] const std::string& bound() const { return bound_; }  // HOST:PORT
   // Closes every connection and ends the thread. Idempotent.

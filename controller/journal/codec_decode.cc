@@ -64,6 +64,18 @@ core::Note from_record(pb::Note note, Trouble& trouble) {
   trouble.unknown = fmt::format("note {}", static_cast<int>(note));
   return {};
 }
+core::AuthorityStep from_record(pb::AuthorityStep step, Trouble& trouble) {
+  switch (step) {
+    case pb::AUTHORITY_STEP_PUBLISHED: return core::AuthorityStep::Published;
+    case pb::AUTHORITY_STEP_SIGNS: return core::AuthorityStep::Signs;
+    case pb::AUTHORITY_STEP_DROPPED: return core::AuthorityStep::Dropped;
+    case pb::AUTHORITY_STEP_UNSPECIFIED:
+    case pb::AuthorityStep_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case pb::AuthorityStep_INT_MAX_SENTINEL_DO_NOT_USE_: break;
+  }
+  trouble.unknown = fmt::format("authority step {}", static_cast<int>(step));
+  return {};
+}
 std::uint16_t port_from(std::uint32_t port, Trouble& trouble) {
   if (port > 65'535) trouble.damaged = fmt::format("port {}", port);
   return static_cast<std::uint16_t>(port);
@@ -200,6 +212,12 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       const auto& from = record.node_removed();
       return core::NodeRemoved{.node = NodeName(from.node()), .actor = from.actor()};
     }
+    case pb::Record::kNodeRenamed: {
+      const auto& from = record.node_renamed();
+      return core::NodeRenamed{.node = NodeName(from.node()),
+                               .new_name = NodeName(from.new_name()),
+                               .actor = from.actor()};
+    }
     case pb::Record::kJobSubmitted: {
       const auto& from = record.job_submitted();
       return core::JobSubmitted{.job = JobId(from.job()),
@@ -335,7 +353,8 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                 .uses = from.uses(),
                                 .ends_at = from_ns(from.ends_at_ns()),
                                 .may_replace = from.may_replace(),
-                                .actor = from.actor()};
+                                .actor = from.actor(),
+                                .user = from.user()};
     }
     case pb::Record::kTokenRevoked:
       return core::TokenRevoked{.token = record.token_revoked().token(),
@@ -359,8 +378,13 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                       .why = from.why(),
                                       .actor = from.actor()};
     }
-    case pb::Record::kAuthorityChanged:
-    case pb::Record::kNodeRenamed:
+    case pb::Record::kAuthorityChanged: {
+      const auto& from = record.authority_changed();
+      return core::AuthorityChanged{.step = from_record(from.step(), trouble),
+                                    .sha256 = from.sha256(),
+                                    .imported = from.imported(),
+                                    .actor = from.actor()};
+    }
     case pb::Record::WHAT_NOT_SET: break;
   }
   trouble.unknown = "no kind";

@@ -43,6 +43,14 @@ void put(pb::Subject& to, const core::Subject& from) {
   to.set_role(from.role == core::SubjectRole::Node ? pb::SUBJECT_ROLE_NODE : pb::SUBJECT_ROLE_USER);
   to.set_name(from.name);
 }
+pb::AuthorityStep to_record(core::AuthorityStep step) {
+  switch (step) {
+    case core::AuthorityStep::Published: return pb::AUTHORITY_STEP_PUBLISHED;
+    case core::AuthorityStep::Signs: return pb::AUTHORITY_STEP_SIGNS;
+    case core::AuthorityStep::Dropped: return pb::AUTHORITY_STEP_DROPPED;
+  }
+  return pb::AUTHORITY_STEP_UNSPECIFIED;
+}
 void put(pb::Verdict& to, const core::Verdict& from) {
   to.set_failure_class(to_record(from.cls));
   to.set_node(from.node.value);
@@ -146,6 +154,12 @@ struct Writer {
   void operator()(const core::NodeRemoved& from) const {
     auto& to = *record.mutable_node_removed();
     to.set_node(from.node.value);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::NodeRenamed& from) const {
+    auto& to = *record.mutable_node_renamed();
+    to.set_node(from.node.value);
+    to.set_new_name(from.new_name.value);
     to.set_actor(from.actor);
   }
   void operator()(const core::JobSubmitted& from) const {
@@ -275,6 +289,7 @@ struct Writer {
     to.set_ends_at_ns(to_ns(from.ends_at));
     to.set_may_replace(from.may_replace);
     to.set_actor(from.actor);
+    to.set_user(from.user);
   }
   void operator()(const core::TokenRevoked& from) const {
     auto& to = *record.mutable_token_revoked();
@@ -298,6 +313,13 @@ struct Writer {
     to.set_serial(from.serial);
     to.set_before_ns(to_ns(from.before));
     to.set_why(from.why);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::AuthorityChanged& from) const {
+    auto& to = *record.mutable_authority_changed();
+    to.set_step(to_record(from.step));
+    to.set_sha256(from.sha256);
+    to.set_imported(from.imported);
     to.set_actor(from.actor);
   }
 };

@@ -26,6 +26,8 @@ void LiveRows::add(JournalIndex index, const core::Event& event) {
     only_last_matters(labelled_, labelled->node, index);
   } else if (const auto* removed = std::get_if<core::NodeRemoved>(&event.body)) {
     remove_node(removed->node, index);
+  } else if (const auto* renamed = std::get_if<core::NodeRenamed>(&event.body)) {
+    rename_node(renamed->node, renamed->new_name, index);
   } else if (const auto* archived = std::get_if<core::JobArchived>(&event.body)) {
     const auto [known, fresh] = archived_.try_emplace(archived->job, index);
     if (!fresh) superseded_.push_back(std::exchange(known->second, index));
@@ -78,7 +80,27 @@ void LiveRows::remove_node(const NodeName& node, JournalIndex index) {
   for (auto* rows : {&dead_, &drained_, &labelled_}) {
     if (const auto row = rows->extract(node)) superseded_.push_back(row.mapped());
   }
+  if (const auto rows = renamed_.extract(node))
+    superseded_.insert(superseded_.end(), rows.mapped().begin(), rows.mapped().end());
   superseded_.push_back(index);
+}
+
+void LiveRows::rename_node(const NodeName& node, const NodeName& new_name, JournalIndex index) {
+  if (const auto dead = dead_.extract(node)) superseded_.push_back(dead.mapped());
+  for (auto* rows : {&drained_, &labelled_}) {
+    if (auto row = rows->extract(node)) {
+      row.key() = new_name;
+      rows->insert(std::move(row));
+    }
+  }
+  if (auto registered = nodes_.extract(node)) {
+    registered.key() = new_name;
+    nodes_.insert(std::move(registered));
+  }
+  auto earlier = renamed_.extract(node);
+  std::vector<JournalIndex>& rows = renamed_[new_name];
+  if (earlier) rows = std::move(earlier.mapped());
+  rows.push_back(index);
 }
 
 void LiveRows::only_ends_matter(Pair& pair, JournalIndex index) {

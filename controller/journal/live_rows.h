@@ -12,7 +12,9 @@
 // - NodeDeclaredDead of a node that has registered since.
 // - Of each node's NodeDrained rows, all except the last; with a NodeUndrained, all of them and it.
 // - Of each node's NodeLabelled rows, all except the last.
-// - NodeRemoved, and all rows above of that node before it: together they have no effect.
+// - NodeRemoved, and all rows above of that node before it: together they have no effect. After a
+//   NodeRenamed the rows of the old name are rows of the new one, and so is the NodeRenamed.
+// - NodeDeclaredDead of a node that was renamed since.
 //
 // Each JournalEndLost stays: what it means for the jobs is in no other row.
 #pragma once
@@ -50,12 +52,14 @@ class LiveRows {
   void only_last_matters(std::map<NodeName, JournalIndex>& rows, const NodeName& node,
                          JournalIndex index);
   void remove_node(const NodeName& node, JournalIndex index);
+  void rename_node(const NodeName& node, const NodeName& new_name, JournalIndex index);
 
   std::unordered_map<JobId, std::vector<JournalIndex>> jobs_;
   std::unordered_map<JobId, JournalIndex> archived_;  // index of JobArchived, by job
   std::set<JobId> unmoved_;
   std::map<NodeName, Pair> nodes_;
   std::map<NodeName, JournalIndex> dead_, drained_, labelled_;
+  std::map<NodeName, std::vector<JournalIndex>> renamed_;  // by the newest name
   Pair starts_;
   std::vector<JournalIndex> superseded_;
 };

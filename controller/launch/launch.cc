@@ -91,7 +91,7 @@ engine::LaunchRequest launch_request(const v1::JobSpec& spec, const v1::Resolved
   request.attempt = attempt.value;
   request.nodes = std::move(nodes);
   request.master_port = master_port;
-  request.out_dir = engine::out_dir(spec, request.job_id, cluster_out);
+  request.out_dir = engine::out_dir(spec, resolved, request.job_id, cluster_out);
   request.save_dir = engine::save_dir(spec, request.out_dir, request.attempt);
   go_on_from(request, resume);
   return request;

@@ -53,6 +53,22 @@ void Hub::set_start(const Shell::Started& started) {
   epoch_.store(started.epoch.value, std::memory_order_release);
 }
 
+void Hub::set_authorities(v1::Authorities authorities) {
+  shell_.strand().post("authorities", [this, authorities = std::move(authorities)] {
+    shell_.strand().assert_on();
+    authorities_ = authorities;
+    for (const auto& [node, accepted] : sessions_) {
+      if (accepted.session->connection().value != 0) send_authorities(*accepted.session);
+    }
+  });
+}
+
+// An agent of this machine's unix socket has no certificate.
+void Hub::send_authorities(Session& session) {
+  shell_.strand().assert_on();
+  if (session.caller().identity && !authorities_.ca().empty()) session.trust(authorities_);
+}
+
 grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Hub::Connect(
     grpc::CallbackServerContext* context) {
   return Session::begin(*this, clock_, *context, enter(*context));
@@ -221,7 +237,9 @@ void Hub::registered(const SessionPtr& session, ConnectionId connection, const O
   if (refusal) return session->refuse(rpc::to_status(*refusal));
   if (!welcome) return;
   welcome->set_version(options_.version);
+  welcome->set_outputs_root(options_.outputs_root);
   session->accept(connection, std::move(*welcome));
+  send_authorities(*session);
   log::info("agent connected", {{"node", session->node().str()},
                                 {"instance", session->instance().str()},
                                 {"connection", connection.value}});

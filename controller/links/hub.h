@@ -54,6 +54,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     // Gets what the ledger says of certificates, and ends streams. Null: no certificates are
     // checked.
     Revocations* revocations = nullptr;
+    std::string outputs_root = {};  // the agents check it; empty: they check none
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
   // Makes the receiver of one log stream; never null.
@@ -63,6 +64,9 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
       const Clock& clock, Options options, PushLogsMaker push_logs);
 
   void set_start(const Shell::Started& started);  // call this before the shell has work
+
+  // What agents that call over TCP trust from now on. Any thread; an empty one is sent to nobody.
+  void set_authorities(v1::Authorities authorities);
 
   // AgentService
   grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
@@ -98,6 +102,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
                   const View& view);
   void end_stream(const core::Peers::Ending& ending, Now at) MUSTER_REQUIRES(shell_.strand());
   void tell(const NodeName& node, const View& view, bool always);
+  void send_authorities(Session& session);
   void find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                   const View& view);
   [[nodiscard]] core::Peers::View durable(const View& view) const;
@@ -119,6 +124,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   OrderBook book_ MUSTER_GUARDED_BY(shell_.strand());
   // Of live attempts. Each is logged once.
   std::set<core::AttemptKey> unlaunchable_ MUSTER_GUARDED_BY(shell_.strand());
+  v1::Authorities authorities_ MUSTER_GUARDED_BY(shell_.strand());
   std::uint64_t connections_ MUSTER_GUARDED_BY(shell_.strand()) = 0;
 
   struct Asking {

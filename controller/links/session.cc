@@ -133,6 +133,7 @@ void Session::refuse(grpc::Status status) {
 
 void Session::send(core::NodeOrders orders) { put(std::move(orders)); }
 void Session::want(v1::FilesWanted files) { put(std::move(files)); }
+void Session::trust(v1::Authorities authorities) { put(std::move(authorities)); }
 void Session::ack(v1::FactAck ack) { put(std::move(ack)); }
 void Session::ack(v1::HeartbeatAck ack) { put(std::move(ack)); }
 

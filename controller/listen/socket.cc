@@ -1,10 +1,13 @@
 #include "controller/listen/socket.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -126,6 +129,16 @@ Result<ListeningSocket> listen_unix(const std::string& path) {
       ::chmod(path.c_str(), 0600) != 0 || ::listen(fd.get(), kBacklog) != 0)
     return reason("binding a socket", errno);
   return ListeningSocket{.fd = std::move(fd), .port = 0};
+}
+
+Result<io::UniqueFd> lock_unix(const std::string& path) {
+  const std::string file = path + ".lock";
+  io::UniqueFd lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock) return fail_errno("opening its lock file '" + file + "'", errno);
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) return fail_errno("locking '" + file + "'", errno);
+  return fail(ErrorCode::Io, "another controller serves this socket (it holds '" + file +
+                                 "'); stop that one, or choose another path");
 }
 
 }  // namespace muster::controller

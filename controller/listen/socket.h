@@ -26,5 +26,7 @@ Result<ListeningSocket> listen_tcp(const sockaddr_storage& address);
 
 // Replaces a socket at the path: the caller has made sure that nobody serves it. Mode 0600.
 Result<ListeningSocket> listen_unix(const std::string& path);
+// Makes sure of that for as long as the descriptor lives: an exclusive lock of PATH.lock.
+Result<io::UniqueFd> lock_unix(const std::string& path);
 
 }  // namespace muster::controller

@@ -36,6 +36,10 @@ void take_over_shards(v1::AttemptReading& newest, v1::AttemptReading& earlier) {
 void take_over(v1::Heartbeat& newest, v1::Heartbeat earlier) {
   if (newest.ByteSizeLong() + earlier.ByteSizeLong() > kBytesMost) return;
   if (newest.devices().empty()) newest.mutable_devices()->Swap(earlier.mutable_devices());
+  if (earlier.has_host() && !newest.has_host())
+    newest.mutable_host()->Swap(earlier.mutable_host());
+  else if (earlier.host().has_outputs() && !newest.host().has_outputs())
+    newest.mutable_host()->mutable_outputs()->Swap(earlier.mutable_host()->mutable_outputs());
   std::map<std::pair<std::string, std::uint32_t>, int> places;
   for (int i = 0; i < newest.readings_size(); ++i)
     places.emplace(std::pair(newest.readings(i).job_id(), newest.readings(i).attempt()), i);

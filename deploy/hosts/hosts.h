@@ -16,6 +16,7 @@ namespace muster::hosts {
 // How a host is reached, and as whom programs are installed and run there.
 struct Login {
   std::string host;         // a name, an address, or an alias of ssh_config
+  std::string address;      // where `host` is, if a name service does not say so; empty: it does
   std::uint16_t port = 0;   // 0: ssh_config's, or 22
   std::string user;         // empty: ssh_config's, or the operator
   std::string identity;     // a key file; "~/" at the front is the operator's home

@@ -12,6 +12,7 @@ constexpr Section kLogin = Section::Login, kAgent = Section::Agent,
 
 constexpr auto kKeys = std::to_array<HostKey>({
     {"host", kLogin, Host, "", ""},
+    {"management_address", kLogin, Host, "", ""},
     {"port", kLogin, Port, "", ""},
     {"user", kLogin, User, "", ""},
     {"identity", kLogin, HomePath, "", ""},
@@ -32,8 +33,6 @@ constexpr auto kKeys = std::to_array<HostKey>({
     {"container_args", kAgent, Words, "--container-arg", ""},
     {"min_free", kAgent, Number, "--min-free", ""},
     {"log_level", kAgent, Text, "--log-level", ""},
-    {"management_address", kAgent, Refused, "",
-     "the agent uses the interface towards the controller; training_address sets the other one"},
     {"training_interface", kAgent, Refused, "",
      "give the node's address in the training network: training_address; a job may name an "
      "interface (network.interface)"},
@@ -44,6 +43,7 @@ constexpr auto kKeys = std::to_array<HostKey>({
     {"address", kController, Address, "", ""},
     {"enrol", kController, Address, "--enrol", ""},
     {"access", kController, Path, "--access", ""},
+    {"outputs_root", kController, Path, "--outputs-root", ""},
     {"log_level", kController, Text, "--log-level", ""},
     {"log_quota", kController, Text, "--log-quota", ""},
     {"archive_after", kController, Text, "--archive-after", ""},

@@ -14,6 +14,7 @@
 #include "common/text/words.h"
 #include "deploy/hosts/hosts.h"
 #include "deploy/hosts/key_table.h"
+#include "deploy/hosts/outputs_place.h"
 #include "deploy/hosts/ranges.h"
 #include "deploy/hosts/values.h"
 
@@ -76,10 +77,14 @@ class Reader {
     Values defaults;
     if (const Node* node = root.get("defaults"); node != nullptr && !is_none(*node))
       defaults = section(*node, kAgentSections, "defaults");
-    if (const auto host = defaults.find("host"); host != defaults.end())
-      problem(*host->second.at, "'host' is no default: each agent has its own");
+    for (const std::string_view own : {"host", "management_address"})
+      if (const auto at = defaults.find(own); at != defaults.end())
+        problem(*at->second.at, fmt::format("'{}' is no default: each agent has its own", own));
+    outputs_at_ = &root;
     controller(root, defaults);
     agents(root, defaults);
+    if (const std::string why = why_no_outputs_place(out_.file); !why.empty())
+      problem(*outputs_at_, why);
   }
 
   static bool is_none(const Node& node) {
@@ -163,6 +168,7 @@ class Reader {
   static Login login_of(const Values& values) {
     const std::string port = one(values, "port");
     return {.host = one(values, "host"),
+            .address = one(values, "management_address"),
             .port = static_cast<std::uint16_t>(port.empty() ? 0 : std::stoul(port)),
             .user = one(values, "user"),
             .identity = one(values, "identity"),
@@ -190,7 +196,8 @@ class Reader {
       return problem(root, "'controller' is missing: the host that the controller runs on");
     Values values;
     for (const auto& [name, value] : defaults)
-      if (value.key->section == Section::Login && name != "host") values[name] = value;
+      if (value.key->section == Section::Login && name != "host" && name != "management_address")
+        values[name] = value;
     if (node->kind == Node::Kind::Scalar) {
       const HostKey* host = find_host_key("host", kLoginSections);
       if (auto texts = texts_of(*node, *host))
@@ -205,6 +212,9 @@ class Reader {
       return problem(*node, "controller: one host is needed: controller: HOST");
     out.state_dir = one(values, "state_dir");
     out.options = options_of(values);
+    outputs_at_ = node;
+    for (const std::string_view key : {"state_dir", "outputs_root"})
+      if (const auto at = values.find(key); at != values.end()) outputs_at_ = at->second.at;
     if (const std::string listen = one(values, "listen"); !listen.empty()) out.listen = listen;
     const unsigned port = split_address(out.listen).port;
     if (port == 0)
@@ -212,7 +222,8 @@ class Reader {
               fmt::format("listen: '{}' has no port: HOST:PORT, as 0.0.0.0:{}",
                           spec::shown(out.listen), kDefaultPort));
     HostPort address = split_address(one(values, "address"));
-    if (address.host.empty()) address.host = out.login.host;
+    if (address.host.empty())
+      address.host = out.login.address.empty() ? out.login.host : out.login.address;
     if (address.port == 0) address.port = port;
     out.address = text_of(address);
     const std::string enrol = one(values, "enrol");
@@ -245,6 +256,7 @@ class Reader {
       }
       Values values = defaults;
       values.erase("host");
+      values.erase("management_address");
       if (!list) {
         for (auto& [key, value] : section(node->items[i], kAgentSections, spec::shown(name.text)))
           values[key] = std::move(value);
@@ -282,6 +294,7 @@ class Reader {
     if (out_.file.agents.size() + names->size() > kAgentsMost)
       return problem(name, fmt::format("more than {} nodes", kAgentsMost));
     const auto hosts = spread(values, "host", names->size());
+    const auto managed = spread(values, "management_address", names->size());
     const auto addresses = spread(values, "training_address", names->size());
     if (!one(values, "devices").empty() && !one(values, "devices_from").empty())
       problem(name, "'devices' and 'devices_from' exclude each other");
@@ -295,13 +308,15 @@ class Reader {
                                          "'-', at most 63, the first a letter or digit",
                                          spec::shown(agent.name)));
       agent.login.host = hosts[i].empty() ? agent.name : hosts[i];
+      agent.login.address = managed[i];
       if (!addresses[i].empty()) values["training_address"].texts = {addresses[i]};
       agent.options = options_of(values);
       agent.options.insert(agent.options.begin(), for_agents_.begin(), for_agents_.end());
       if (!names_.insert(agent.name).second)
         return problem(name, fmt::format("node '{}' is there twice", spec::shown(agent.name)));
-      const auto [earlier, fresh] =
-          hosts_.try_emplace(std::pair(agent.login.host, agent.login.port), agent.name);
+      const auto [earlier, fresh] = hosts_.try_emplace(
+          std::pair(managed[i].empty() ? agent.login.host : managed[i], agent.login.port),
+          agent.name);
       if (!fresh)
         return problem(name,
                        fmt::format("nodes '{}' and '{}' are both on host '{}': one agent a "
@@ -312,6 +327,7 @@ class Reader {
   }
 
   ReadHosts out_;
+  const Node* outputs_at_ = nullptr;     // what says where outputs of jobs are
   std::vector<std::string> for_agents_;  // options that the controller's keys give to each agent
   std::set<std::string> names_;
   std::map<std::pair<std::string, std::uint16_t>, std::string> hosts_;

@@ -76,7 +76,9 @@ std::string why_not(ValueKind kind, std::string_view value) {
       return made_of(value, ".:-_%")
                  ? ""
                  : "not a host: a name or an address of letters, digits and . : - _";
-    case ValueKind::User: return made_of(value, "._-@\\$") ? "" : "not a login name";
+    case ValueKind::User:
+      // A part of what deploy/ssh/ssh_config.h takes for a name.
+      return made_of(value, "._-@+") ? "" : "not a login name of letters, digits and . _ - @ +";
     case ValueKind::Jump:
       return made_of(value, ".:-_@,[]%") ? "" : "not a jump: [USER@]HOST[:PORT][,...], or none";
     case ValueKind::Port: return is_number(value, 1, 65'535) ? "" : "not a port: 1 to 65535";

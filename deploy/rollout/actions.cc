@@ -3,47 +3,15 @@
 #include <fmt/format.h>
 
 #include "common/digest/sha256.h"
+#include "common/rundir/layout.h"
 #include "common/text/shell_word.h"
+#include "deploy/rollout/send_file.h"
 
 namespace muster::rollout {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr Duration kUploadTimeMost = 30min;
 constexpr Duration kStopTimeMost = 3min;
-
-// `set -e`, with the variables that the scripts use.
-template <class... Pairs>
-std::string with(std::string_view script, const Pairs&... pairs) {
-  std::string text = "set -eu; LC_ALL=C; export LC_ALL; PATH=$PATH:/usr/sbin:/sbin; umask 022\n";
-  ((text += fmt::format("{}={}\n", pairs.first, shell_word(pairs.second))), ...);
-  return text + std::string(script);
-}
-using Set = std::pair<std::string_view, std::string_view>;
-
-// Standard input becomes the file $file with mode $mode. $unpack makes its bytes, $sum is their
-// digest. A file of a broken upload is overwritten by the next one.
-constexpr std::string_view kReceive = R"sh(
-new=$file.new
-trap 'rm -f "$new"' EXIT
-(umask 077; $unpack > "$new")
-[ "$(sha256sum < "$new" | cut -c1-64)" = "$sum" ] ||
-  { echo "what arrived has another digest than what was sent" >&2; exit 1; }
-chmod "$mode" "$new"
-sync "$new" 2>/dev/null || sync
-mv -f "$new" "$file"
-)sh";
-
-Result<void> send_file(Host& host, std::string_view doing, const std::string& prepare,
-                       const std::string& file, std::string_view mode, std::string_view sum,
-                       std::string_view bytes, bool gzip) {
-  auto done = host.need(doing,
-                        with(prepare + std::string(kReceive), Set{"file", file}, Set{"mode", mode},
-                             Set{"sum", sum}, Set{"unpack", gzip ? "gzip -dc" : "cat"}),
-                        bytes, kUploadTimeMost);
-  if (!done) return fail(std::move(done.error()));
-  return {};
-}
 
 // Whether one of the two processes of $dir/supervisor runs (deploy/supervise/supervisor.h).
 constexpr std::string_view kStopBySupervisor = R"sh(
@@ -73,12 +41,56 @@ fi
 
 constexpr std::string_view kPurge = R"sh(
 rm -f "$dir/supervisor.log"
-if [ -f "$state/$state_mark" ]; then
-  rm -rf "$state"
+if [ -f "$state/$state_mark" ] && [ -n "$keep" ] &&
+   [ -n "$(find "$state/$keep" -path "$state/$keep/.muster" -prune -o ! -type d -print 2>/dev/null |
+           head -n 1)" ]; then
+  rm -rf --one-file-system "$state/$keep/.muster"
+  find "$state" -mindepth 1 -maxdepth 1 ! -name "$keep" ! -name "$state_mark" \
+    -exec rm -rf --one-file-system {} +
+  echo kept-outputs
+elif [ -f "$state/$state_mark" ]; then
+  rm -rf --one-file-system "$state"
   above=${state%/*}
   case ${above##*/} in muster|state) rmdir "$above" 2>/dev/null || : ;; esac
 elif [ -d "$state" ]; then
   echo kept-state
+fi
+)sh";
+
+// What the agent's check of the outputs' root (agent/probe/outputs_check.h) made: its own files,
+// and directories that are empty. Never a file of a job.
+constexpr std::string_view kPurgeRoot = R"sh(
+if [ -n "$root" ]; then
+  rm -rf --one-file-system "$root/.muster" 2>/dev/null || :
+  above=${root%/*}
+  if rmdir "$root" 2>/dev/null && rmdir "$above" 2>/dev/null; then
+    above=${above%/*}
+    case ${above##*/} in muster|state) rmdir "$above" 2>/dev/null || : ;; esac
+  fi
+fi
+)sh";
+
+// What jobs of the node left, by their process tags (common/rundir/layout.h): workers and ranks go
+// on without the agent, and would lose their files. $end: kill them, and look again, for a process
+// may have made another one meanwhile.
+constexpr std::string_view kNoJobs = R"sh(
+carriers() {
+  for p in $(grep -ls "$tag=" /proc/[0-9]*/environ); do
+    run=$(tr '\0' '\n' 2>/dev/null < "$p" | sed -n "s|^$tag=[^/]*/\([^/]*\)@$node\$|\1|p")
+    [ -n "$run" ] && [ -d "$state/runs/$run" ] && echo "$p" | cut -d/ -f3
+  done || :
+}
+left=$(carriers | tr '\n' ' ')
+turns=0
+while [ -n "$left" ] && [ -n "$end" ] && [ "$turns" -lt 100 ]; do
+  kill -9 $left 2>/dev/null || :
+  sleep 0.1
+  turns=$((turns + 1))
+  left=$(carriers | tr '\n' ' ')
+done
+if [ -n "$left" ]; then
+  echo "processes of jobs run on it: ${left% }; end them, or use --force; then run it again" >&2
+  exit 1
 fi
 )sh";
 
@@ -100,8 +112,12 @@ std::string make_state_dir(const std::string& state_dir) {
 Result<void> install_program(Host& host, const std::string& bin, const std::string& name,
                              const ProgramFacts& facts, const ProgramBytes& bytes, bool gzip) {
   return send_file(host, fmt::format("sending '{}' to '{}' on '{}'", name, bin, host.name()),
-                   make_dir(bin, "755"), bin + "/" + name, "755", facts.sha256,
-                   gzip ? bytes.compressed() : bytes.raw(), gzip);
+                   make_dir(bin, "755"),
+                   {.path = bin + "/" + name,
+                    .mode = "755",
+                    .bytes = gzip ? bytes.compressed() : bytes.raw(),
+                    .sum = facts.sha256,
+                    .gzip = gzip});
 }
 
 Result<void> set_current(Host& host, const Places& places, const std::string& version) {
@@ -117,15 +133,17 @@ mv -fT "$link.new" "$link" 2>/dev/null || { rm -f "$link.new"; ln -sfn "$version
 
 Result<void> write_config(Host& host, const Wanted& wanted, const Places& places) {
   const std::string text = config_text(wanted, places);
+  const std::string sum = sha256_hex(text);
   return send_file(host, fmt::format("writing the configuration on '{}'", host.name()),
-                   make_dir(places.role_dir(wanted.role), "700"), places.config_file(wanted.role),
-                   "644", sha256_hex(text), text, false);
+                   make_dir(places.role_dir(wanted.role), "700"),
+                   {.path = places.config_file(wanted.role), .bytes = text, .sum = sum});
 }
 
 Result<void> write_credentials(Host& host, const Places& places, std::string_view credentials) {
+  const std::string sum = sha256_hex(credentials);
   return send_file(host, fmt::format("writing the credentials on '{}'", host.name()),
-                   make_dir(places.role_dir(Role::Agent), "700"), places.credentials(), "600",
-                   sha256_hex(credentials), credentials, false);
+                   make_dir(places.role_dir(Role::Agent), "700"),
+                   {.path = places.credentials(), .mode = "600", .bytes = credentials, .sum = sum});
 }
 
 Result<void> start_daemon(Host& host, Role role, const Places& places) {
@@ -157,17 +175,20 @@ Result<void> stop_daemon(Host& host, Role role, const Places& places) {
   return {};
 }
 
-Result<void> remove_role(Host& host, Role role, const Deployed& deployed, bool purge, bool programs,
+Result<void> remove_role(Host& host, Role role, const Deployed& deployed,
+                         const RoleRemoval& removal,
                          const std::function<void(const std::string&)>& say) {
   const Places& places = deployed.places;
-  std::string script = R"sh(
+  std::string script(removal.purge && role == Role::Agent ? kNoJobs : "");
+  script += R"sh(
 rm -f "$dir/command-line" "$dir/command-line.new" "$dir/credentials.pem" "$dir/credentials.pem.new" \
   "$dir/supervisor" "$dir/lock"
 )sh";
   if (places.systemd) script += "rm -f \"$file\" \"$file.new\"; systemctl daemon-reload\n";
-  if (purge) script += kPurge;
+  if (removal.purge) script += kPurge;
+  if (removal.purge) script += kPurgeRoot;
   script += "rmdir \"$dir\" 2>/dev/null || :\n";
-  if (programs) {
+  if (removal.programs) {
     script += std::string(kOtherRole) + "if [ -n \"$other_there\" ]; then exit 0; fi\n";
     for (const std::string& version : deployed.versions) {
       const std::string bin = places.bin(version);
@@ -191,11 +212,16 @@ rm -f "$dir/command-line" "$dir/command-line.new" "$dir/credentials.pem" "$dir/c
            Set{"link", places.current()}, Set{"prefix", places.prefix}, Set{"other_there", ""},
            Set{"other", by_supervisor.config_file(other)},
            Set{"other_unit", by_unit.config_file(other)}, Set{"mark", kUnitMark},
-           Set{"start", unit_start(other, places)}));
+           Set{"start", unit_start(other, places)}, Set{"tag", rundir::kProcessTagVariable},
+           Set{"node", removal.node}, Set{"end", removal.end_jobs ? "yes" : ""},
+           Set{"root", removal.outputs_root},
+           Set{"keep", removal.outputs || role == Role::Agent ? "" : kOutputsDir}));
   if (!done) return fail(std::move(done.error()));
-  // The login shell may print lines before.
-  if (say && ("\n" + *done).contains("\nkept-state\n"))
+  if (say && *done == "kept-state\n")
     say(fmt::format("kept '{}', which muster deploy did not make", places.state_dir));
+  if (say && *done == "kept-outputs\n")
+    say(fmt::format("kept '{}/{}', what jobs have written; --outputs removes it, too",
+                    places.state_dir, kOutputsDir));
   return {};
 }
 

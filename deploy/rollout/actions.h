@@ -19,6 +19,8 @@ namespace muster::rollout {
 // The file in a state directory that `up` made. Without it the directory may be somebody's: it
 // keeps its mode, and `purge` keeps it.
 inline constexpr std::string_view kStateMark = ".muster-deploy";
+// Below a controller's state directory: what jobs write, unless their spec names another directory.
+inline constexpr std::string_view kOutputsDir = "outputs";
 // A line for sh: makes the state directory, mode 0700, with its mark, unless it is there.
 std::string make_state_dir(const std::string& state_dir);
 
@@ -33,10 +35,20 @@ Result<void> write_credentials(Host& host, const Places& places, std::string_vie
 Result<void> start_daemon(Host& host, Role role, const Places& places);
 // An error where the daemon runs, and its supervisor's program is gone.
 Result<void> stop_daemon(Host& host, Role role, const Places& places);
-// Removes what `up` wrote for this role. `purge`: the state directory, too, if `up` made it.
-// `programs`: programs and the link go, unless the other role has its configuration on the host.
-// `say` learns what a person should know: what stays though it was to go.
-Result<void> remove_role(Host& host, Role role, const Deployed& deployed, bool purge, bool programs,
+struct RoleRemoval {
+  bool purge = false;     // the state directory, too, if `up` made it
+  bool outputs = false;   // with `purge`: also the outputs of jobs in it (kOutputsDir)
+  bool end_jobs = false;  // with `purge`: kill what is left of jobs of the node; else an error
+  bool programs = false;  // the programs and the link, unless the other role is on the host
+  std::string node;       // agent: its name
+  // Agent, with `purge`: where its check of the outputs left its own files (kOutputsDir below the
+  // controller's state directory, which another host may have); empty: nowhere
+  std::string outputs_root;
+};
+// Removes what `up` wrote for this role. `say` learns what a person should know: what stays though
+// it was to go.
+Result<void> remove_role(Host& host, Role role, const Deployed& deployed,
+                         const RoleRemoval& removal,
                          const std::function<void(const std::string&)>& say = {});
 // The last lines of the daemon's log, for a sentence. Empty: there is no log.
 std::string log_end(Host& host, Role role, const Places& places);

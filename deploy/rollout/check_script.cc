@@ -29,7 +29,20 @@ disk() {
   say "$1-type" "$(stat -f -c %T "$d" 2>/dev/null)"
   [ -w "$d" ] && say "$1-writable" yes
 }
+# The directories from $1 up to /, as its path names them and as they are.
+dirs() {
+  d=$(near "$1")
+  for d in "$d" "$(cd -P "$d" && pwd)"; do
+    case $d in /*) ;; *) continue ;; esac
+    while :; do
+      say dir "$(stat -L -c '%u %g %a %n' "$d")"
+      [ "$d" = / ] && break
+      d=$(dirname "$d")
+    done
+  done
+}
 way() {
+  key=$1; shift
   why=
   if have bash && have timeout; then
     why=$(timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>&1); status=$?
@@ -43,11 +56,11 @@ except OSError as error: sys.exit(str(error))' "$1" "$2" 2>&1); status=$?
     return
   fi
   case "$status:$why" in
-    0:*) say way open ;;
-    124:*|*'timed out'*) say way silent ;;
-    *efused*) say way refused ;;
-    *'not known'*|*'resolution'*|*'No address'*|*'ad address'*) say way no-name ;;
-    *) say way unreachable ;;
+    0:*) say "$key" open ;;
+    124:*|*'timed out'*) say "$key" silent ;;
+    *efused*) say "$key" refused ;;
+    *'not known'*|*'resolution'*|*'No address'*|*'ad address'*) say "$key" no-name ;;
+    *) say "$key" unreachable ;;
   esac
 }
 main() {
@@ -60,6 +73,7 @@ main() {
   say arch "$(uname -m)"
   say kernel "$(uname -s)"
   say hostname "$(uname -n)"
+  say machine "$(cat /proc/sys/kernel/random/boot_id) $(uname -n) $(readlink /proc/self/ns/net)"
   systemd=
   if [ -d /run/systemd/system ] && [ "$uid" = 0 ] && have systemctl; then
     systemd=yes
@@ -77,6 +91,9 @@ main() {
   say state "$state"
   disk prefix "$prefix"
   disk state "$state"
+  dirs "$prefix"
+  dirs "$state"
+  [ "$(id -gn)" = "$(id -un)" ] && say own-group "$(id -g)"
   for p in $programs; do
     [ -f "$prefix/$version/bin/$p" ] && say program "$p $(sum < "$prefix/$version/bin/$p")"
   done
@@ -116,14 +133,20 @@ main() {
     say credentials-for "$(printf '%s\n' "$shown" | sed -n 's/^for  *//p')"
     say credentials-until "$(printf '%s\n' "$shown" | sed -n 's/^until  *//p')"
     say credentials-cluster "$(printf '%s\n' "$shown" | sed -n 's/^cluster  *//p')"
+    say credentials-key "$(printf '%s\n' "$shown" | sed -n 's/^key  *//p')"
   fi
-  if [ -n "$listen_port" ]; then
-    hex=$(printf '%04X' "$listen_port")
+  listens() {
+    hex=$(printf '%04X' "$1")
     cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
       awk -v p=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == p { found = 1 }
-                        END { if (found) print "port-taken yes" }'
+                        END { exit !found }'
+  }
+  if [ "$role" = controller ]; then
+    [ -n "$listen_port" ] && listens "$listen_port" && say port-taken yes
+    [ -n "$enrol_port" ] && listens "$enrol_port" && say enrol-port-taken yes
   fi
-  [ -n "$way_host" ] && way "$way_host" "$way_port"
+  [ -n "$way_host" ] && way way "$way_host" "$way_port"
+  [ -n "$enrol_host" ] && way enrol-way "$enrol_host" "$enrol_port"
   say end 1
 }
 main </dev/null 2>/dev/null
@@ -143,6 +166,24 @@ bool read_number(std::string_view text, Number& into) {
 }
 
 bool absolute(std::string_view text) { return text.starts_with('/') && text.size() <= 4096; }
+
+// "UID GID MODE PATH"; empty: the host's stat says nothing.
+bool read_dir(std::string_view value, std::vector<WayDir>& into) {
+  if (value.empty()) return true;
+  const auto word = [&] {
+    const std::string_view out = value.substr(0, value.find(' '));
+    value.remove_prefix(std::min(value.size(), out.size() + 1));
+    return out;
+  };
+  WayDir dir;
+  const bool owners = read_number(word(), dir.uid) && read_number(word(), dir.gid);
+  const std::string_view mode = word();
+  const auto [rest, error] = std::from_chars(mode.data(), mode.data() + mode.size(), dir.mode, 8);
+  dir.path = value;
+  into.push_back(dir);
+  return owners && !mode.empty() && error == std::errc() && rest == mode.data() + mode.size() &&
+         absolute(value);
+}
 
 WayState way_of(std::string_view text) {
   if (text == "open") return WayState::Open;
@@ -177,6 +218,7 @@ bool take(HostCheck& check, std::string_view key, std::string_view value) {
     check.sha256sum |= value == "sha256sum";
     return true;
   }
+  if (key == "machine") return check.machine = text, true;
   if (key == "selinux") return check.selinux_enforcing = true;
   if (key == "cgroup") return check.cgroup2 = true;
   if (key == "prefix") return check.places.prefix = text, absolute(value);
@@ -195,7 +237,15 @@ bool take(HostCheck& check, std::string_view key, std::string_view value) {
   if (key == "running") return check.running = true;
   if (key == "running-exe") return check.running_exe_sha = text, plain_sha(value);
   if (key == "running-words") return check.running_words_sha = text, plain_sha(value);
+  if (key == "dir") return read_dir(value, check.way_dirs);
+  if (key == "own-group") {
+    std::uint32_t gid = 0;
+    if (!read_number(value, gid)) return false;
+    check.own_gid = gid;
+    return true;
+  }
   if (key == "port-taken") return check.port_taken = true;
+  if (key == "enrol-port-taken") return check.enrol_port_taken = true;
   if (key == "credentials") {
     check.credentials_there = true;
     check.credentials_valid |= value == "valid";
@@ -204,7 +254,11 @@ bool take(HostCheck& check, std::string_view key, std::string_view value) {
   if (key == "credentials-for") return check.credentials_of = text, true;
   if (key == "credentials-until") return check.credentials_until = text, true;
   if (key == "credentials-cluster") return check.credentials_cluster = text, true;
+  // A release before this field prints none.
+  if (key == "credentials-key")
+    return check.credentials_key = text, value.empty() || plain_sha(value);
   if (key == "way") return check.way = way_of(value), true;
+  if (key == "enrol-way") return check.enrol_way = way_of(value), true;
   return true;  // a line of a newer script
 }
 
@@ -238,6 +292,8 @@ std::string check_script(const CheckQuery& query) {
   set("way_host", query.way_host);
   set("way_port", number(query.way_port));
   set("listen_port", number(query.listen_port));
+  set("enrol_host", query.enrol_host);
+  set("enrol_port", number(query.enrol_port));
   return text + std::string(kScript);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/error.h"
 #include "deploy/rollout/wanted.h"
@@ -36,8 +37,16 @@ struct DiskCheck {
   [[nodiscard]] bool has(std::string_view option) const;
 };
 
+// A directory on the way to the prefix or to the state directory.
+struct WayDir {
+  std::string path;
+  std::uint32_t uid = 0, gid = 0;
+  unsigned mode = 0;  // 12 bits
+};
+
 struct HostCheck {
   std::string arch, kernel, hostname, user, home;
+  std::string machine;  // differs from machine to machine, also between containers
   std::uint32_t uid = 0;
   std::int64_t time = 0;  // seconds since 1970, by the host's clock
   bool systemd = false;   // it is process 1
@@ -46,6 +55,8 @@ struct HostCheck {
   bool cgroup2 = false;
   Places places;
   DiskCheck prefix_disk, state_disk;
+  std::vector<WayDir> way_dirs;          // those that exist
+  std::optional<std::uint32_t> own_gid;  // of a group that has the user's name
   std::map<std::string, std::string> programs;  // in PREFIX/VERSION/bin: name -> sha256
   std::string current;                          // what the link names
   std::string config_sha;                       // of the config file; empty: there is none
@@ -54,12 +65,15 @@ struct HostCheck {
   std::string running_exe_sha;    // of the program that runs
   std::string running_words_sha;  // of its command line, each word with a NUL
   bool port_taken = false;        // controller: something listens at its port
+  bool enrol_port_taken = false;  // the same of its enrolment port
   bool credentials_there = false;
   bool credentials_valid = false;
-  std::string credentials_of;  // "node 'gpu-1'", as pki::text_of() writes it
+  std::string credentials_of;     // "node 'gpu-1'", as pki::text_of() writes it
   std::string credentials_until;  // a time, as utc_text() writes it
   std::string credentials_cluster;
+  std::string credentials_key;  // SHA-256 of the public key; empty: `muster` there does not say
   WayState way = WayState::Unknown;
+  WayState enrol_way = WayState::Unknown;  // to the enrolment port
 };
 
 struct CheckQuery {
@@ -68,6 +82,8 @@ struct CheckQuery {
   std::string way_host;  // empty: no way is tried
   unsigned way_port = 0;
   unsigned listen_port = 0;  // 0: no port is checked
+  std::string enrol_host;    // as way_host
+  unsigned enrol_port = 0;   // agent: of enrol_host; controller: as listen_port
 };
 
 std::string check_script(const CheckQuery& query);

@@ -1,17 +1,18 @@
 #include "deploy/rollout/controller_host.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "common/base/time.h"
 #include "common/digest/sha256.h"
-#include "common/name_service/users.h"
-#include "common/process/identity.h"
 #include "common/text/shell_word.h"
 #include "deploy/rollout/actions.h"
+#include "deploy/rollout/lock_mark.h"
+#include "deploy/rollout/send_file.h"
+#include "deploy/rollout/unzip.h"
 
 namespace muster::rollout {
 namespace {
@@ -31,7 +32,11 @@ constexpr std::string_view kTakeLock = R"sh(
 LC_ALL=C; export LC_ALL
 mkdir -p "$state/deploy"
 lock=$state/deploy/lock
-[ -f "$lock" ] && rm -f "$lock"
+# A file was the lock of older releases, and its owner touched it. rm leaves a directory.
+if [ -f "$lock" ] && [ $(( $(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s) )) -gt 60 ]
+then
+  rm -f "$lock" 2>/dev/null
+fi
 if why=$(mkdir "$lock" 2>&1); then
   printf '%s' "$me" > "$lock/owner" && exit 0
   rm -rf "$lock"
@@ -68,57 +73,23 @@ printf '%s' "$owner"
 exit 45
 )sh";
 
+// Between the two: a command. Its output is compressed, where the host has gzip, and its status is
+// the script's.
+constexpr std::string_view kZipped = R"sh(
+zip=cat
+command -v gzip >/dev/null && zip='gzip -c'
+{ status=$({ { )sh";
+constexpr std::string_view kZippedEnd = R"sh(; echo "$?" >&3; } | $zip >&4; } 3>&1); } 4>&1
+exit "$status"
+)sh";
+constexpr Duration kNodesTimeMost = 5min;          // for a question about each node
+constexpr std::size_t kNodesBytesMost = 64 << 20;  // inflated: 1,024 nodes have 4 MiB
+
 // Status 1: the lock has another owner.
 constexpr std::string_view kIsMine = R"sh([ "$(cat "$lock/owner" 2>/dev/null)" = "$me" ])sh";
 
 std::string variable(std::string_view name, std::string_view value) {
   return fmt::format("{}={}\n", name, shell_word(value));
-}
-
-std::string own_host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
-std::string operator_name() {
-  const char* user = std::getenv("USER");
-  return fmt::format("{}@{}", user != nullptr && *user != '\0' ? user : std::to_string(::geteuid()),
-                     own_host_name());
-}
-
-// "ann@laptop|2026-11-26T10:00:00Z|BOOT|PID|START"
-std::string own_mark() {
-  const auto boot = process::boot_id();
-  const auto self = process::self();
-  return fmt::format("{}|{}|{}|{}|{}", operator_name(), utc_text(system_clock().now().wall),
-                     boot ? boot->str() : "", self ? self->pid : 0, self ? self->start_time : 0);
-}
-
-struct LockOwner {
-  std::string who, since;
-  bool gone = false;  // a process of this machine that does not run
-};
-
-LockOwner parse_owner(const std::string& mark) {
-  std::vector<std::string> parts(1);
-  for (const char c : mark) {
-    if (c == '|') {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  if (parts.size() != 5) return {};
-  LockOwner owner{.who = parts[0], .since = parts[1]};
-  const auto boot = process::boot_id();
-  if (boot && boot->str() == parts[2]) {
-    const process::ProcessId process{
-        .pid = static_cast<pid_t>(std::strtol(parts[3].c_str(), nullptr, 10)),
-        .start_time = std::strtoull(parts[4].c_str(), nullptr, 10)};
-    owner.gone = !process::alive(process);
-  }
-  return owner;
 }
 
 Result<json> parse_answer(std::string_view doing, const std::string& text) {
@@ -137,12 +108,24 @@ Opener opener(const hosts::Login& login, const Crew& crew) {
 }
 
 ControllerHost::ControllerHost(Host host, Places places)
-    : places_(std::move(places)), mark_(own_mark()), host_(std::move(host)) {}
+    : places_(std::move(places)), mark_(own_lock_mark()), host_(std::move(host)) {}
 
 ControllerHost::~ControllerHost() { stop_touching(); }
 
 std::string ControllerHost::lock_variables() const {
   return variable("me", mark_) + variable("lock", places_.state_dir + "/deploy/lock");
+}
+
+std::string ControllerHost::still_mine() const {
+  return lock_variables() +
+         fmt::format(
+             "{} || {{ echo 'another one took the lock of the deployment over; run it again' "
+             ">&2; exit 1; }}\n",
+             kIsMine);
+}
+
+std::string ControllerHost::manifest_file() const {
+  return places_.state_dir + "/deploy/manifest.json";
 }
 
 Result<void> ControllerHost::lock(Opener open) {
@@ -164,7 +147,7 @@ Result<void> ControllerHost::lock(Opener open) {
       return {};
     }
     if (output->status != kLockTaken) return fail(script_error("locking the deployment", *output));
-    const LockOwner owner = parse_owner(output->out);
+    const LockOwner owner = parse_lock_mark(output->out);
     if (!owner.gone || tries > 0)
       return fail(ErrorCode::Conflict,
                   fmt::format("locking the deployment: {} deploys since {}; wait for the end, or a "
@@ -218,7 +201,7 @@ void ControllerHost::unlock() {
 }
 
 Result<std::optional<Manifest>> ControllerHost::read_manifest() {
-  const std::string file = shell_word(places_.state_dir + "/deploy/manifest.json");
+  const std::string file = shell_word(manifest_file());
   auto text = with_host([&](Host& host) {
     return host.need("reading the manifest", fmt::format("[ ! -f {0} ] || cat {0}", file));
   });
@@ -233,70 +216,72 @@ Result<void> ControllerHost::write_manifest(const Manifest& manifest) {
   Manifest signed_one = manifest;
   signed_one.by = operator_name();
   signed_one.at = utc_text(system_clock().now().wall);
-  const std::string text = manifest_text(signed_one);
-  const std::string script =
-      "set -eu; umask 077\n" + lock_variables() +
-      variable("file", places_.state_dir + "/deploy/manifest.json") +
-      variable("sum", sha256_hex(text)) +
-      fmt::format(
-          "{} || {{ echo 'another one took the lock of the deployment over; run it again' "
-          ">&2; exit 1; }}\n",
-          kIsMine) +
-      "mkdir -p \"$(dirname \"$file\")\"; cat > \"$file.new\"\n"
-      "[ \"$(sha256sum < \"$file.new\" | cut -c1-64)\" = \"$sum\" ]\n"
-      "sync \"$file.new\" 2>/dev/null || sync; mv -f \"$file.new\" \"$file\"\n";
-  auto done =
-      with_host([&](Host& host) { return host.need("writing the manifest", script, text); });
-  if (!done) return fail(std::move(done.error()));
-  return {};
+  const std::string text = manifest_text(signed_one), sum = sha256_hex(text);
+  const SentFile file{.path = manifest_file(), .mode = "600", .bytes = text, .sum = sum};
+  return with_host([&](Host& host) {
+    return send_file(host, "writing the manifest",
+                     still_mine() + "mkdir -p \"$(dirname \"$file\")\"\n", file);
+  });
 }
 
 Result<void> ControllerHost::remove_manifest() {
-  const std::string file = shell_word(places_.state_dir + "/deploy/manifest.json");
-  auto done = with_host([&](Host& host) {
-    return host.need("removing the manifest", fmt::format("rm -f {0} {0}.new", file));
-  });
+  const std::string script =
+      still_mine() + fmt::format("rm -f {0} {0}.new", shell_word(manifest_file()));
+  auto done = with_host([&](Host& host) { return host.need("removing the manifest", script); });
   if (!done) return fail(std::move(done.error()));
   return {};
 }
 
+std::string ControllerHost::asking(std::string_view words) const {
+  return fmt::format("{} --controller {} {}", shell_word(places_.current() + "/bin/muster"),
+                     shell_word(places_.state_dir + "/endpoint.json"), words);
+}
+
 Result<std::string> ControllerHost::muster(std::string_view doing, std::string_view words) {
-  const std::string script =
-      fmt::format("exec {} --controller {} {}", shell_word(places_.current() + "/bin/muster"),
-                  shell_word(places_.state_dir + "/endpoint.json"), words);
+  const std::string script = "exec " + asking(words);
   return with_host([&](Host& host) { return host.need(doing, script); });
 }
 
-Result<ssh::Secret> ControllerHost::issue_credentials(const std::string& node) {
+Result<ssh::Secret> ControllerHost::issue_credentials(const std::string& node, bool renews) {
+  // A killed script leaves its directory; the owner of the lock is the only one that makes them.
   const std::string script =
       "set -eu; umask 077\n" + variable("muster", places_.current() + "/bin/muster") +
       variable("endpoint", places_.state_dir + "/endpoint.json") +
       variable("dir", places_.role_dir(Role::Controller)) + variable("node", node) +
+      "rm -rf \"$dir\"/issue.??????\n"
       "new=$(mktemp -d \"$dir/issue.XXXXXX\"); trap 'rm -rf \"$new\"' EXIT\n"
-      "\"$muster\" --controller \"$endpoint\" cert issue --node \"$node\" -o \"$new/pem\" "
-      ">/dev/null\n"
-      "cat \"$new/pem\"\n";
-  auto text = with_host([&](Host& host) {
-    return host.need(fmt::format("issuing credentials for '{}'", node), script);
+      "trap 'exit 1' HUP INT PIPE TERM\n"
+      "\"$muster\" --controller \"$endpoint\" cert issue --node \"$node\" -o \"$new/pem\"" +
+      (renews ? " --lifetime 30d" : "") + " >/dev/null\ncat \"$new/pem\"\n";
+  return with_host([&](Host& host) {
+    return host.need_secret(fmt::format("issuing credentials for '{}'", node), script);
   });
-  if (!text) return fail(std::move(text.error()));
-  return ssh::Secret(std::move(*text));
 }
 
 Result<Nodes> ControllerHost::nodes() {
   constexpr std::string_view kDoing = "asking the controller for its nodes";
-  auto text = muster(kDoing, "node ls -o json");
-  if (!text) return fail(std::move(text.error()));
+  const std::string script = fmt::format("{}{}{}", kZipped, asking("node ls -o json"), kZippedEnd);
+  auto packed = with_host([&](Host& host) { return host.need(kDoing, script); });
+  if (!packed) return fail(std::move(packed.error()));
+  const auto text = unzipped(std::move(*packed), kNodesBytesMost);
+  if (!text) return fail(Error(text.error()).in(kDoing));
   const auto answer = parse_answer(kDoing, *text);
   if (!answer) return fail(Error(answer.error()));
   Nodes out;
   try {
-    for (const json& item : (*answer)["items"])
-      out[item.value("name", "")] = {.alive = item.value("connected", false) &&
-                                              !item.value("silent", false) &&
-                                              !item.value("dead", false),
-                                     .version = item.value("version", ""),
-                                     .last_heard = item.value("lastHeard", "")};
+    for (const json& item : (*answer)["items"]) {
+      NodeSeen& node = out[item.value("name", "")];
+      node.alive = item.value("connected", false) && !item.value("silent", false) &&
+                   !item.value("dead", false);
+      node.version = item.value("version", "");
+      node.last_heard = item.value("lastHeard", "");
+      node.instance = item.value("instance", "");
+      node.drained_for = item.contains("drain") ? item["drain"].value("why", "-") : "";
+      for (const json& use : item.value("uses", json::array())) {
+        const std::string job = use.value("jobName", "");
+        if (std::ranges::find(node.jobs, job) == node.jobs.end()) node.jobs.push_back(job);
+      }
+    }
   } catch (const json::exception&) {
     return fail(ErrorCode::DataLoss, fmt::format("{}: the answer makes no sense", kDoing));
   }
@@ -323,6 +308,31 @@ Result<void> ControllerHost::cancel(const std::string& job) {
   // Its exit code says how the job ended. What counts is that it has ended, or that the time is up.
   (void)muster("waiting for the job's end", "wait " + shell_word(job) + " --timeout 90s");
   return {};
+}
+
+Result<void> ControllerHost::each_node(std::string_view doing,
+                                       const std::vector<std::string>& nodes,
+                                       std::string_view words) {
+  if (nodes.empty()) return {};
+  std::string names;
+  for (const std::string& node : nodes) names += " " + shell_word(node);
+  constexpr int kNotFound = 10;  // exit code of `muster`: there is no such node
+  const std::string script = fmt::format(
+      "failed=\nfor node in{}; do\n  {} >/dev/null </dev/null || [ $? = {} ] || failed=1\ndone\n"
+      "[ -z \"$failed\" ]\n",
+      names, asking(words), kNotFound);
+  auto done = with_host([&](Host& host) { return host.need_long(doing, script, kNodesTimeMost); });
+  if (!done) return fail(std::move(done.error()));
+  return {};
+}
+
+Result<void> ControllerHost::drain(const std::vector<std::string>& nodes, std::string_view why) {
+  return each_node("draining the nodes", nodes,
+                   fmt::format("node drain \"$node\" --why {}", shell_word(why)));
+}
+
+Result<void> ControllerHost::undrain(const std::vector<std::string>& nodes) {
+  return each_node("undraining the nodes", nodes, "node undrain \"$node\"");
 }
 
 Result<std::string> ControllerHost::cluster_id() {

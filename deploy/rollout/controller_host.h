@@ -26,7 +26,10 @@ namespace muster::rollout {
 struct NodeSeen {
   bool alive = false;  // connected, not silent, not dead
   std::string version;
-  std::string last_heard;  // a time, as the controller writes it
+  std::string last_heard;         // a time, as the controller writes it
+  std::vector<std::string> jobs;  // that have devices of it
+  std::string instance;           // of the agent's state directory
+  std::string drained_for;        // why nothing new is placed on it, "-": unsaid; empty: it is not
 };
 
 using Nodes = std::map<std::string, NodeSeen>;  // by name
@@ -61,20 +64,33 @@ class ControllerHost {
   Result<void> remove_manifest();
 
   // The text of a new credentials file of the node. This is the one place where a node gets its
-  // identity.
-  Result<ssh::Secret> issue_credentials(const std::string& node);
+  // identity. `renews`: its agent renews them, so they live as long as renewed ones.
+  Result<ssh::Secret> issue_credentials(const std::string& node, bool renews);
   Result<Nodes> nodes();
   // Names of the jobs that have not ended.
   Result<std::vector<std::string>> live_jobs();
   // Cancels the job, and waits until it has ended, 90 s at most.
   Result<void> cancel(const std::string& job);
+  // Nothing new is placed on these nodes, until undrain(). A node that was removed meanwhile does
+  // not count.
+  Result<void> drain(const std::vector<std::string>& nodes, std::string_view why);
+  Result<void> undrain(const std::vector<std::string>& nodes);
   Result<std::string> cluster_id();
+  // Runs `muster WORDS` on the host against this controller. Returns what it prints.
+  Result<std::string> muster(std::string_view doing, std::string_view words);
   [[nodiscard]] const Places& places() const { return places_; }
 
  private:
-  Result<std::string> muster(std::string_view doing, std::string_view words);
   // `me`, and the lock's path, for a script.
   [[nodiscard]] std::string lock_variables() const;
+  // A script's first lines: an error unless the lock is still this one's.
+  [[nodiscard]] std::string still_mine() const;
+  [[nodiscard]] std::string manifest_file() const;
+  // Runs `muster WORDS` for each of the nodes, whose name is "$node" in the words.
+  Result<void> each_node(std::string_view doing, const std::vector<std::string>& nodes,
+                         std::string_view words);
+  // The command `muster WORDS`.
+  [[nodiscard]] std::string asking(std::string_view words) const;
   void touch_until_stopped(const Opener& open, std::optional<Host> session);
   void stop_touching();
 

@@ -15,47 +15,25 @@ namespace {
 
 constexpr std::size_t kJobsNamed = 5;
 
-bool same_prefix(const Deployed& a, const Deployed& b) {
-  return a.login.host == b.login.host && a.login.port == b.login.port &&
-         a.places.prefix == b.places.prefix;
-}
-
 // No answer, in contrast to a host that refuses.
 bool is_gone(const Error& error) {
   return error.code == ErrorCode::Unreachable || error.code == ErrorCode::TimedOut;
 }
 
-Outcome remove_agent(const std::string& name, const Deployed& deployed, bool programs,
-                     const DownRequest& request) {
-  Outcome outcome{.name = name, .host = deployed.login.host};
-  bool gone = false;
-  const auto done = [&]() -> Result<void> {
-    auto host = opener(deployed.login, request.crew)();
-    if (!host) {
-      gone = is_gone(host.error());
-      return fail(std::move(host.error()));
-    }
-    request.crew.progress(name, "stopping the agent");
-    if (auto stopped = stop_daemon(*host, Role::Agent, deployed.places); !stopped) return stopped;
-    return remove_role(*host, Role::Agent, deployed, request.purge, programs,
-                       [&](const std::string& text) { request.crew.progress(name, text); });
-  }();
-  const bool forgotten = gone && request.force;
-  outcome.good = outcome.changed = done.has_value() || forgotten;
-  if (!done)
-    outcome.text = (forgotten ? "forgotten, and what is there stays there: " : "") +
-                   done.error().message +
-                   (gone && !forgotten ? "; if the host does not come back, use --force" : "");
-  request.crew.progress(name, done ? "removed" : outcome.text);
-  return outcome;
-}
-
-Result<void> end_jobs(ControllerHost& controller, bool running, const DownRequest& request) {
+// `drained`: the nodes that it drained, and that are to be undrained at the end.
+Result<void> end_jobs(ControllerHost& controller, bool running, const DownRequest& request,
+                      std::vector<std::string>& drained) {
   if (!running && !request.force)
     return fail(ErrorCode::Conflict,
                 "taking the cluster down: its controller does not run, so it is not known whether "
                 "jobs do; run 'muster deploy up' first, or use --force");
   if (!running) return {};
+  // Or a job could begin after the question, and go on without an agent.
+  auto nodes = controller.nodes();
+  if (!nodes) return fail(std::move(nodes.error()));
+  for (const auto& [name, node] : *nodes)
+    if (node.drained_for.empty()) drained.push_back(name);
+  if (auto done = controller.drain(drained, kDownDrains); !done) return done;
   auto jobs = controller.live_jobs();
   if (!jobs) return fail(std::move(jobs.error()));
   if (jobs->empty()) return {};
@@ -75,6 +53,41 @@ Result<void> end_jobs(ControllerHost& controller, bool running, const DownReques
 }
 
 }  // namespace
+
+bool same_prefix(const Deployed& a, const Deployed& b) {
+  return a.login.host == b.login.host && a.login.port == b.login.port &&
+         a.places.prefix == b.places.prefix;
+}
+
+Outcome remove_agent(const std::string& name, const Deployed& deployed, const Removal& removal,
+                     const Crew& crew) {
+  Outcome outcome{.name = name, .host = deployed.login.host};
+  bool gone = false;
+  const auto done = [&]() -> Result<void> {
+    auto host = opener(deployed.login, crew)();
+    if (!host) {
+      gone = is_gone(host.error());
+      return fail(std::move(host.error()));
+    }
+    crew.progress(name, "stopping the agent");
+    if (auto stopped = stop_daemon(*host, Role::Agent, deployed.places); !stopped) return stopped;
+    return remove_role(*host, Role::Agent, deployed,
+                       {.purge = removal.purge,
+                        .end_jobs = removal.end_jobs,
+                        .programs = removal.programs,
+                        .node = name,
+                        .outputs_root = removal.outputs_root},
+                       [&](const std::string& text) { crew.progress(name, text); });
+  }();
+  const bool forgotten = gone && removal.forget;
+  outcome.good = outcome.changed = done.has_value() || forgotten;
+  if (!done)
+    outcome.text = (forgotten ? "forgotten, and what is there stays there: " : "") +
+                   done.error().message +
+                   (gone && !forgotten ? "; if the host does not come back, use --force" : "");
+  crew.progress(name, done ? "removed" : outcome.text);
+  return outcome;
+}
 
 Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::string& cluster) {
   hosts::HostsFile only{.cluster = cluster, .controller = request.controller, .agents = {}};
@@ -101,8 +114,10 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
                    fmt::format("taking cluster '{}' down: the manifest on '{}' is of cluster '{}'; "
                                "is it the right hosts.yaml?",
                                cluster, request.controller.login.host, manifest.cluster));
-  if (allowed) allowed = end_jobs(controller, first.check.running, request);
+  std::vector<std::string> drained;
+  if (allowed) allowed = end_jobs(controller, first.check.running, request, drained);
   if (!allowed) {
+    (void)controller.undrain(drained);
     controller.unlock();
     return fail(std::move(allowed.error()));
   }
@@ -111,11 +126,19 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
   std::vector<Outcome> outcomes(agents.size());
   for_each_host(agents.size(), [&](std::size_t i) {
     const auto& [name, deployed] = agents[i];
-    outcomes[i] =
-        remove_agent(name, deployed, !same_prefix(deployed, manifest.controller), request);
+    outcomes[i] = remove_agent(
+        name, deployed,
+        {.programs = !same_prefix(deployed, manifest.controller),
+         .purge = request.purge,
+         .end_jobs = request.force,
+         .forget = request.force,
+         .outputs_root = fmt::format("{}/{}", manifest.controller.places.state_dir, kOutputsDir)},
+        request.crew);
   });
   for (const Outcome& one : outcomes)
     if (one.good) manifest.agents.erase(one.name);
+  if (auto done = controller.undrain(drained); !done)
+    request.crew.progress("controller", done.error().message);
   outcomes.insert(outcomes.begin(),
                   Outcome{.name = "controller", .host = manifest.controller.login.host});
   Outcome& last = outcomes.front();
@@ -134,7 +157,8 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
     if (done)
       done = controller.with_host([&](Host& host) {
         return remove_role(
-            host, Role::Controller, deployed, request.purge, true,
+            host, Role::Controller, deployed,
+            {.purge = request.purge, .outputs = request.outputs, .programs = true},
             [&](const std::string& text) { request.crew.progress("controller", text); });
       });
     last.good = last.changed = done.has_value();

@@ -3,10 +3,12 @@
 // reached stays in the manifest, and the controller stays with it, unless `force` forgets the host.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "common/base/error.h"
 #include "deploy/hosts/hosts.h"
+#include "deploy/rollout/manifest.h"
 #include "deploy/rollout/survey.h"
 #include "deploy/rollout/up.h"
 
@@ -15,9 +17,27 @@ namespace muster::rollout {
 struct DownRequest {
   const hosts::Controller& controller;
   const Crew& crew;
-  bool force = false;  // cancel the jobs that run, and forget hosts that do not answer
-  bool purge = false;  // remove state and logs, too
+  bool force = false;    // cancel the jobs that run, and forget hosts that do not answer
+  bool purge = false;    // remove state and logs, too
+  bool outputs = false;  // with `purge`: also what jobs have written below the state directory
 };
+
+// With this reason `down` drains the nodes while it works. `up` takes such drains back.
+inline constexpr std::string_view kDownDrains = "muster deploy down";
+
+// They have the same programs.
+bool same_prefix(const Deployed& a, const Deployed& b);
+
+struct Removal {
+  bool programs = false;     // nothing else of muster is below the prefix
+  bool purge = false;        // the state directory and the logs, too
+  bool end_jobs = false;     // with `purge`: kill what is left of jobs there; else that is an error
+  bool forget = false;       // a host that does not answer counts as done
+  std::string outputs_root;  // as RoleRemoval's (actions.h)
+};
+// Stops the agent and removes what `up` put there.
+Outcome remove_agent(const std::string& name, const Deployed& deployed, const Removal& removal,
+                     const Crew& crew);
 
 // No outcome: nothing is deployed there. Errors: Conflict (jobs run, or another one deploys), and
 // what keeps the controller's host from being reached.

@@ -14,6 +14,30 @@ namespace {
 
 constexpr int kPasswordTries = 3;  // as sudo's passwd_tries
 
+// The line between the password and the script's input, and the status of a script that does not
+// find it.
+constexpr std::string_view kPasswordRead = "muster-password-was-read";
+constexpr int kPasswordLeft = 48;
+
+// What a login shell prints by itself comes before this line, and the script's output after it.
+constexpr std::string_view kBegins = "muster-output-begins\n";
+
+// A command that sh, csh, fish and zsh read alike: one line, and in its quotes nothing that one of
+// them expands. printf makes the script of it again.
+std::string for_any_shell(std::string_view script) {
+  std::string text;
+  text.reserve(script.size() + script.size() / 4);
+  for (const char c : script) {
+    if (std::string_view("'\\!\n").find(c) == std::string_view::npos) {
+      text += c;
+    } else {
+      text += fmt::format("\\0{:03o}", static_cast<unsigned>(c));
+    }
+  }
+  return fmt::format("sh -c 'echo {}; eval \"$(printf %b \"$1\")\"' sh '{}'",
+                     kBegins.substr(0, kBegins.size() - 1), text);
+}
+
 std::unexpected<Error> not_root(const hosts::Login& login, std::string_view why) {
   return fail(ErrorCode::NotAllowed, fmt::format("becoming root on '{}': {}", login.host, why));
 }
@@ -26,6 +50,7 @@ std::string below_home(const std::string& path) {
 
 ssh::Target target_of(const hosts::Login& login) {
   ssh::Target target{.host = login.host,
+                     .address = login.address,
                      .port = login.port,
                      .user = login.user,
                      .identity_file = below_home(login.identity),
@@ -77,7 +102,7 @@ Result<void> Host::find_sudo(ssh::Prompts& prompts) {
   auto tried = send(
       "LC_ALL=C; export LC_ALL; if [ \"$(id -u)\" = 0 ]; then exit 0; fi; command -v sudo "
       ">/dev/null || exit "
-      "47; id -un; sudo -n true >/dev/null && exit 46",
+      "47; id -un; sudo -n sh -c : >/dev/null && exit 46",
       {}, kScriptTimeMost);
   if (!tried) return fail(std::move(tried.error()));
   if (tried->status == 0) return {};  // the login user is root
@@ -109,7 +134,9 @@ Result<void> Host::ask_password(const std::string& user, ssh::Prompts& prompts) 
                       "sudo without one (NOPASSWD), or run this in a terminal");
     password_ = std::move(*answer);
     rise_ = Rise::Password;
-    auto checked = run("true");
+    // Alone on standard input: a second line would be a second try of a wrong password.
+    auto checked = with_password(
+        fmt::format("if read -r line; then exit {}; fi", kPasswordLeft), {}, kScriptTimeMost);
     if (!checked) return fail(std::move(checked.error()));
     if (checked->ok()) return {};
     const bool wrong = checked->err.find("try again") != std::string::npos ||
@@ -121,19 +148,46 @@ Result<void> Host::ask_password(const std::string& user, ssh::Prompts& prompts) 
 }
 
 Result<ssh::Output> Host::send(std::string_view command, std::string_view input, Duration timeout) {
-  return session_->run({.text = "sh -c " + shell_word(command)},
-                       input.empty() ? ssh::Source::none() : ssh::Source::memory(input), timeout);
+  auto output =
+      session_->run({.text = for_any_shell(command)},
+                    input.empty() ? ssh::Source::none() : ssh::Source::memory(input), timeout);
+  if (!output) return output;
+  const std::size_t at = output->out.find(kBegins);
+  if (at == std::string::npos)
+    return fail(
+        ErrorCode::NotAllowed,
+        fmt::format("running a command on '{}': the login shell does not run it: {}; give "
+                    "the user a shell (chsh -s /bin/sh), or log in as another one",
+                    login_.host, last_line(output->err.empty() ? output->out : output->err)));
+  // It may be a private key. The append overwrites the end, which the erasure leaves in memory.
+  const std::size_t before = at + kBegins.size();
+  output->out.erase(0, before).append(before, '\0').resize(output->out.size() - before);
+  return output;
 }
 
 Result<ssh::Output> Host::run(std::string_view script, std::string_view input, Duration timeout) {
   if (rise_ == Rise::None) return send(script, input, timeout);
   if (rise_ == Rise::Quiet) return send("exec sudo -n sh -c " + shell_word(script), input, timeout);
-  // sudo reads one line, and leaves the rest to the script. -k: it reads it every time.
-  std::string with_password;
-  with_password.reserve(password_.size() + 1 + input.size());
-  with_password.append(password_.c_str()).append("\n").append(input);
-  auto output = send("exec sudo -k -S -p '' sh -c " + shell_word(script), with_password, timeout);
-  ::explicit_bzero(with_password.data(), with_password.size());
+  const std::string checked =
+      fmt::format("read -r line && [ \"$line\" = {} ] || exit {}\n", kPasswordRead, kPasswordLeft);
+  return with_password(checked + std::string(script), std::string(kPasswordRead) + "\n", timeout,
+                       input);
+}
+
+// sudo reads the password's line, and leaves the rest to the script. -k: it reads it every time.
+// Where a rule lets the user run sh without a password, sudo reads nothing: then the password is
+// the script's first line, and the script must not use it.
+Result<ssh::Output> Host::with_password(std::string_view script, std::string_view line,
+                                        Duration timeout, std::string_view input) {
+  std::string bytes;
+  bytes.reserve(password_.size() + 1 + line.size() + input.size());
+  bytes.append(password_.c_str()).append("\n").append(line).append(input);
+  auto output = send("exec sudo -k -S -p '' sh -c " + shell_word(script), bytes, timeout);
+  ::explicit_bzero(bytes.data(), bytes.size());
+  if (output && output->status == kPasswordLeft)
+    return not_root(login_,
+                    "sudo runs a command without reading the password that it asks for; let the "
+                    "login user run all of sudo without one (NOPASSWD), or always with one");
   return output;
 }
 
@@ -142,7 +196,16 @@ Result<std::string> Host::need(std::string_view doing, std::string_view script,
   auto output = run(script, input, timeout);
   if (!output) return fail(std::move(output.error()).in(doing));
   if (!output->ok()) return fail(script_error(doing, *output));
+  if (output->out_cut)
+    return fail(ErrorCode::ResourceExhausted,
+                fmt::format("{}: the answer of '{}' has more than 1 MiB", doing, login_.host));
   return std::move(output->out);
+}
+
+Result<ssh::Secret> Host::need_secret(std::string_view doing, std::string_view script) {
+  auto text = need(doing, script);
+  if (!text) return fail(std::move(text.error()));
+  return ssh::Secret(std::move(*text));
 }
 
 Result<std::string> Host::need_long(std::string_view doing, std::string_view script,

@@ -1,6 +1,8 @@
 // A Host runs shell scripts on one host over one SSH session, as the login user or, with sudo, as
 // root. open() makes one. One thread at a time; blocking.
 //
+// The login shell may be another one than sh (csh, fish, zsh), and may print lines by itself.
+//
 // Errors name the host. A password for sudo is asked only where `sudo -n` does not do, and is sent
 // on standard input alone. Hosts share it only if the same user is logged in there in the same way
 // (port, identity, jump, known_hosts).
@@ -32,17 +34,18 @@ class Host {
   // The script is the text of `sh -c`, its standard input is `input`. Any status is a result.
   Result<ssh::Output> run(std::string_view script, std::string_view input = {},
                           Duration timeout = kScriptTimeMost);
-  // The same; a status that is not 0 is an error: "DOING: the last line of standard error".
+  // The same; a status that is not 0 is an error: "DOING: the last line of standard error". So is
+  // an output that was cut (ssh::kOutputBytesMost).
   Result<std::string> need(std::string_view doing, std::string_view script,
                            std::string_view input = {}, Duration timeout = kScriptTimeMost);
+  // What the script prints is a secret, as a private key.
+  Result<ssh::Secret> need_secret(std::string_view doing, std::string_view script);
   // The script is sent on standard input, for one that is too long for a command line.
   Result<std::string> need_long(std::string_view doing, std::string_view script,
                                 Duration timeout = kScriptTimeMost);
 
-  // What a person should know of the connection: a key that was recorded.
-  [[nodiscard]] const std::vector<std::string>& notes() const {
-    return session_->transport().notes;
-  }
+  // How it is reached, and what a person should know of that: a key that was recorded.
+  [[nodiscard]] const ssh::Transport& transport() const { return session_->transport(); }
   [[nodiscard]] const std::string& name() const { return login_.host; }
 
  private:
@@ -52,6 +55,8 @@ class Host {
   Result<void> find_sudo(ssh::Prompts& prompts);
   Result<void> ask_password(const std::string& user, ssh::Prompts& prompts);
   Result<ssh::Output> send(std::string_view command, std::string_view input, Duration timeout);
+  Result<ssh::Output> with_password(std::string_view script, std::string_view line,
+                                    Duration timeout, std::string_view input = {});
 
   hosts::Login login_;
   std::unique_ptr<ssh::Session> session_;

@@ -16,8 +16,10 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kStateKb = 512 << 10;  // an agent starts no rank below 256 MiB
 constexpr std::uint64_t kProgramSlackKb = 16 << 10;
 constexpr auto kClockNoted = 60s;
-constexpr auto kCertificateLeft = 30 * 24h;  // one that ends before is replaced
-constexpr auto kClockStops = 12h;            // certificates begin 24 hours before they are made
+// A certificate that ends before is replaced. One that its agent renews lives for 30 days, and is
+// renewed when a third of them is left.
+constexpr auto kCertificateLeft = 30 * 24h, kRenewedLeft = 7 * 24h;
+constexpr auto kClockStops = 12h;  // certificates begin 24 hours before they are made
 
 bool is_network_disk(std::string_view type) {
   return type.starts_with("nfs") || type.starts_with("smb") || type == "cifs" || type == "lustre" ||
@@ -33,6 +35,11 @@ class Judge {
   std::vector<Finding> all() {
     if (check_.kernel != "Linux" && !check_.kernel.empty())
       stop(fmt::format("it runs {}; muster runs on Linux", check_.kernel));
+    if (!in_.same_machine_as.empty())
+      stop(
+          fmt::format("it is the same machine as node '{}', by another name; one agent a host: "
+                      "take one of the two out of hosts.yaml",
+                      in_.same_machine_as));
     programs();
     disks();
     clock();
@@ -51,9 +58,16 @@ class Judge {
           fmt::format("another program listens at the controller's port ({}); stop it, or set "
                       "another one with controller: {{listen: HOST:PORT}}",
                       in_.wanted.address));
+    if (in_.wanted.role == Role::Controller && check_.enrol_port_taken && !check_.running)
+      stop(
+          fmt::format("another program listens at the enrolment port ({}); stop it, or set "
+                      "another one with controller: {{enrol: HOST:PORT}}",
+                      enrol_address(in_.wanted)));
+    owners();
     if (in_.wanted.role == Role::Agent) {
-      for (Finding& each : judge_way(in_.wanted, check_, in_.controller_runs))
-        out_.push_back(std::move(each));
+      way(check_.way, "the controller's address", in_.wanted.address, "listen", "address");
+      if (const std::string_view enrol = enrol_address(in_.wanted); !enrol.empty())
+        way(check_.enrol_way, "the controller's enrolment port", enrol, "enrol", "address");
       if (!check_.cgroup2)
         note("no cgroup v2: what a run leaves behind is found by its process tag alone");
     }
@@ -128,6 +142,61 @@ class Judge {
                       check_.places.state_dir, check_.state_disk.type));
   }
 
+  // Whoever owns a directory on the way, or may write to it, can put another one in the place of
+  // what root runs and of the CA's key. In a directory with the sticky bit only owners rename.
+  void owners() {
+    constexpr unsigned kSticky = 01000, kOthersWrite = 0002, kGroupWrites = 0020;
+    const auto text = [&](const WayDir& dir, std::string_view trouble) {
+      return fmt::format(
+          "'{}', on the way to the prefix or the state directory, {}, who could replace what runs "
+          "there; name another directory, or correct it with chown and chmod",
+          dir.path, trouble);
+    };
+    for (const WayDir& dir : check_.way_dirs) {
+      const bool own_group = dir.gid == 0 || dir.gid == check_.own_gid;
+      if (dir.uid != 0 && dir.uid != check_.uid)
+        return stop(text(dir, fmt::format("belongs to user {}", dir.uid)));
+      if ((dir.mode & kSticky) != 0) continue;
+      if ((dir.mode & kOthersWrite) != 0) return stop(text(dir, "may be written by everybody"));
+      if ((dir.mode & kGroupWrites) != 0 && !own_group)
+        return stop(text(dir, fmt::format("may be written by group {}", dir.gid)));
+    }
+  }
+
+  // An agent's way to one of the controller's ports. `listen` and `address` are the keys that
+  // change it.
+  void way(WayState state, std::string_view what, std::string_view address, std::string_view listen,
+           std::string_view key) {
+    const auto finding = [&](bool stops, std::string_view why) {
+      out_.push_back({.stops = stops, .text = fmt::format("{} {} {}", what, address, why)});
+    };
+    switch (state) {
+      case WayState::Open: return;
+      case WayState::Unknown:
+        return finding(false, "was not tried: there is no bash, python3 or nc");
+      case WayState::Refused:
+        if (!in_.controller_runs) return;  // the way is free as far as the controller's machine
+        return finding(
+            true,
+            fmt::format("refuses connections from this host, though the controller runs: a "
+                        "firewall, or it listens at another address (controller: {{{}: ...}})",
+                        listen));
+      case WayState::Silent:
+        return finding(true, "does not answer this host within 5 s: open the port in the firewall");
+      case WayState::NoName:
+        return finding(true,
+                       fmt::format("has a name that this host does not know; give one that "
+                                   "it knows, or a number, with controller: {{{}: HOST:PORT}}",
+                                   key));
+      case WayState::Unreachable:
+        return finding(true,
+                       fmt::format("cannot be reached from this host: there is no route; give an "
+                                   "address in a network of both, with controller: {{{}: "
+                                   "HOST:PORT}}",
+                                   key));
+    }
+  }
+
   void clock() {
     const auto off = in_.clock_ahead < 0s ? -in_.clock_ahead : in_.clock_ahead;
     if (off <= kClockNoted + in_.clock_slack) return;
@@ -148,7 +217,8 @@ class Judge {
 
 // The agent's certificate is of this node, and does not end soon. Texts of utc_text() sort by time.
 bool credentials_serve(const Wanted& wanted, const HostCheck& check) {
-  const WallTime least(std::chrono::seconds(check.time) + kCertificateLeft);
+  const auto left = enrol_address(wanted).empty() ? kCertificateLeft : kRenewedLeft;
+  const WallTime least(std::chrono::seconds(check.time) + left);
   return check.credentials_valid && check.credentials_of == "node '" + wanted.name + "'" &&
          check.credentials_until > utc_text(least);
 }
@@ -165,34 +235,6 @@ std::string words_sha(const std::vector<std::string>& words) {
 }  // namespace
 
 std::vector<Finding> judge(const JudgeInput& input) { return Judge(input).all(); }
-
-std::vector<Finding> judge_way(const Wanted& wanted, const HostCheck& check, bool controller_runs) {
-  const auto finding = [&](bool stops, std::string_view why) {
-    return std::vector{
-        Finding{.stops = stops,
-                .text = fmt::format("the controller's address {} {}", wanted.address, why)}};
-  };
-  switch (check.way) {
-    case WayState::Open: return {};
-    case WayState::Unknown: return finding(false, "was not tried: there is no bash, python3 or nc");
-    case WayState::Refused:
-      if (!controller_runs) return {};  // the way is free as far as the controller's machine
-      return finding(true,
-                     "refuses connections from this host, though the controller runs: a firewall, "
-                     "or it listens at another address (controller: {listen: ...})");
-    case WayState::Silent:
-      return finding(true, "does not answer this host within 5 s: open the port in the firewall");
-    case WayState::NoName:
-      return finding(true,
-                     "has a name that this host does not know; give one that it knows, or a "
-                     "number, with controller: {address: HOST:PORT}");
-    case WayState::Unreachable:
-      return finding(true,
-                     "cannot be reached from this host: there is no route; give an address in a "
-                     "network of both, with controller: {address: HOST:PORT}");
-  }
-  return {};
-}
 
 Steps steps_for(const Wanted& wanted, const HostCheck& check, const ProgramSet& programs,
                 const std::string& version) {

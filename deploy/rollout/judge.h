@@ -33,13 +33,11 @@ struct JudgeInput {
   std::string architectures;             // what there is, for the sentence: "x86_64"
   std::chrono::seconds clock_ahead{0};   // of the host, against the operator's machine
   std::chrono::seconds clock_slack{0};   // how wrong clock_ahead may be
-  bool controller_runs = false;          // so that its port must be open
-  bool with_agent = false;  // controller: an agent that runs as root is on the same host
+  bool controller_runs = false;          // and stays as it is, so its ports must be open
+  bool with_agent = false;      // controller: an agent that runs as root is on the same host
+  std::string same_machine_as;  // agent: another node of the file; empty: none
 };
 std::vector<Finding> judge(const JudgeInput& input);
-
-// An agent's way alone: also after the controller was started.
-std::vector<Finding> judge_way(const Wanted& wanted, const HostCheck& check, bool controller_runs);
 
 // What `up` has to do on a host.
 struct Steps {

@@ -17,6 +17,7 @@ constexpr int kManifestVersion = 1;
 json to_json(const Deployed& one) {
   return {{"login",
            {{"host", one.login.host},
+            {"address", one.login.address},
             {"port", one.login.port},
             {"user", one.login.user},
             {"identity", one.login.identity},
@@ -42,6 +43,7 @@ bool read_deployed(const json& item, Deployed& into) {
   if (!item.is_object() || !item.contains("login") || !item["login"].is_object()) return false;
   const json& login = item["login"];
   into.login = {.host = login.value("host", ""),
+                .address = login.value("address", ""),
                 .port = login.value("port", std::uint16_t{0}),
                 .user = login.value("user", ""),
                 .identity = login.value("identity", ""),
@@ -55,10 +57,10 @@ bool read_deployed(const json& item, Deployed& into) {
   into.versions = item.value("versions", std::vector<std::string>());
   into.config_sha = item.value("config", "");
   into.whole = item.value("whole", false);
-  return sound(Host, into.login.host, false) && sound(User, into.login.user, true) &&
-         sound(HomePath, into.login.identity, true) && sound(Jump, into.login.jump, true) &&
-         sound(HomePath, into.login.known_hosts, true) && sound(Path, into.places.prefix, false) &&
-         sound(Path, into.places.state_dir, false) &&
+  return sound(Host, into.login.host, false) && sound(Host, into.login.address, true) &&
+         sound(User, into.login.user, true) && sound(HomePath, into.login.identity, true) &&
+         sound(Jump, into.login.jump, true) && sound(HomePath, into.login.known_hosts, true) &&
+         sound(Path, into.places.prefix, false) && sound(Path, into.places.state_dir, false) &&
          std::ranges::all_of(into.versions, is_node_name);
 }
 

@@ -57,11 +57,13 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
   for (const auto& [name, deployed] : manifest->agents) {
     if (std::ranges::find(out, name, &DaemonStatus::name) != out.end()) continue;
     const auto at = nodes.find(name);
-    out.push_back({.name = name,
-                   .host = deployed.login.host,
-                   .registered = at != nodes.end() && at->second.alive,
-                   .version = deployed.versions.empty() ? "" : deployed.versions.back(),
-                   .text = "deployed, and no longer in the file; 'muster deploy down' removes it"});
+    out.push_back(
+        {.name = name,
+         .host = deployed.login.host,
+         .registered = at != nodes.end() && at->second.alive,
+         .version = deployed.versions.empty() ? "" : deployed.versions.back(),
+         .text = "deployed, and no longer in the file; 'muster deploy up --prune' removes it",
+         .left = true});
   }
   return out;
 }

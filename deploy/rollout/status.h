@@ -16,7 +16,8 @@ struct DaemonStatus {
   bool reachable = false, running = false, registered = false;
   std::string version;  // of the programs there; empty: none
   std::string text;     // what is wrong, or a note
-  [[nodiscard]] bool good() const { return reachable && running && registered; }
+  bool left = false;    // no longer in the file: its host was not asked
+  [[nodiscard]] bool good() const { return left || (reachable && running && registered); }
 };
 
 // The controller first. Its `registered` means that it answers. Nodes of the manifest that are no

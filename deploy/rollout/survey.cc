@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <string_view>
 #include <thread>
 
 #include "common/base/time.h"
@@ -23,7 +25,11 @@ Result<void> run_check(Surveyed& one, const hosts::Controller& controller,
     const hosts::HostPort address = hosts::split_address(controller.address);
     query.way_host = address.host;
     query.way_port = address.port;
+    const hosts::HostPort enrol = hosts::split_address(enrol_address(one.wanted));
+    query.enrol_host = enrol.host;
+    query.enrol_port = enrol.port;
   } else {
+    query.enrol_port = hosts::split_address(enrol_address(one.wanted)).port;
     query.listen_port = hosts::split_address(controller.listen).port;
   }
   const std::int64_t before = wall_seconds();
@@ -50,7 +56,8 @@ void judge_one(Surveyed& one, const Programs* programs, const std::string& versi
                         .clock_ahead = one.clock_ahead,
                         .clock_slack = one.clock_slack,
                         .controller_runs = controller_runs,
-                        .with_agent = with_agent});
+                        .with_agent = with_agent,
+                        .same_machine_as = one.same_machine_as});
   if (set != nullptr) one.steps = steps_for(one.wanted, one.check, *set, version);
 }
 
@@ -88,23 +95,37 @@ std::vector<Surveyed> survey(const std::vector<Wanted>& wanted, const hosts::Con
       one.error = std::move(host.error());
       return;
     }
-    for (const std::string& note : host->notes()) crew.progress(one.wanted.name, note);
+    const ssh::Transport& transport = host->transport();
+    one.transport = transport.kind;
+    if (transport.kind != ssh::TransportKind::Libssh2)
+      crew.progress(one.wanted.name, "reached by the program ssh: " + transport.why);
+    for (const std::string& note : transport.notes) crew.progress(one.wanted.name, note);
     one.host.emplace(std::move(*host));
     if (auto checked = run_check(one, controller, version); !checked)
       one.error = std::move(checked.error());
   });
-  const bool controller_runs =
-      !out.empty() && out.front().wanted.role == Role::Controller && out.front().check.running;
-  // Hosts are compared as hosts.yaml names them.
+  // One that is to be started again may listen elsewhere by now.
+  bool controller_runs = false;
   const auto with_agent = [&](const Surveyed& controller_host) {
-    const hosts::Login& login = controller_host.wanted.login;
     return std::ranges::any_of(out, [&](const Surveyed& one) {
       return one.wanted.role == Role::Agent && !one.error && one.check.uid == 0 &&
-             one.wanted.login.host == login.host && one.wanted.login.port == login.port;
+             one.check.machine == controller_host.check.machine;
     });
   };
-  for (Surveyed& one : out)
-    if (!one.error) judge_one(one, programs, version, controller_runs, with_agent(one));
+  std::map<std::string_view, Surveyed*> machines;
+  for (Surveyed& one : out) {
+    if (one.error || one.wanted.role != Role::Agent || one.check.machine.empty()) continue;
+    const auto [at, fresh] = machines.try_emplace(one.check.machine, &one);
+    if (fresh) continue;
+    one.same_machine_as = at->second->wanted.name;
+    at->second->same_machine_as = one.wanted.name;
+  }
+  for (Surveyed& one : out) {
+    if (one.error) continue;
+    judge_one(one, programs, version, controller_runs, with_agent(one));
+    if (one.wanted.role == Role::Controller)
+      controller_runs = one.check.running && !one.steps.start;
+  }
   return out;
 }
 

@@ -34,10 +34,12 @@ void for_each_host(std::size_t count, const std::function<void(std::size_t)>& ac
 
 struct Surveyed {
   Wanted wanted;
-  std::optional<Host> host;    // none: `error` says why
-  std::optional<Error> error;  // of the connection or of the check
+  std::optional<Host> host;                     // none: `error` says why
+  std::optional<Error> error;                   // of the connection or of the check
+  std::optional<ssh::TransportKind> transport;  // none: it was not reached
   HostCheck check;
   std::chrono::seconds clock_ahead{0}, clock_slack{0};
+  std::string same_machine_as;  // another agent of the file, by another name of its host
   std::vector<Finding> findings;
   Steps steps;  // where there are programs for the host
 

@@ -6,13 +6,22 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <span>
+#include <thread>
 
 #include "common/digest/sha256.h"
 #include "deploy/rollout/actions.h"
 #include "deploy/rollout/controller_host.h"
+#include "deploy/rollout/down.h"
+#include "deploy/rollout/instance.h"
+#include "deploy/rollout/left_over.h"
+#include "deploy/rollout/moved.h"
+#include "deploy/rollout/new_ca.h"
 #include "deploy/rollout/old_versions.h"
+#include "deploy/rollout/revoked.h"
 
 namespace muster::rollout {
 namespace {
@@ -20,7 +29,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 constexpr auto kControllerStarts = 60s;
-constexpr int kAskEveryMs = 500;
+constexpr int kAskEveryMs = 200;
 constexpr std::size_t kVersionsKept = 2;
 
 class Up {
@@ -43,16 +52,34 @@ class Up {
     controller_ = std::make_unique<ControllerHost>(std::move(*first.host), first.check.places);
     auto locked = controller_->lock(opener(first.wanted.login, request_.crew));
     if (!locked) return fail(std::move(locked.error()));
+    // The controller's host is alone at first, and leaves this machine time to compress for the
+    // others.
+    const std::jthread ahead([programs = to_send()] {
+      for (const ProgramBytes* each : programs) (void)each->compressed();
+    });
     auto done = locked_run();
     controller_->unlock();
     if (!done) return fail(std::move(done.error()));
+    std::ranges::move(outcomes_left_, std::back_inserter(outcomes_));
     return std::move(outcomes_);
   }
 
  private:
   [[nodiscard]] const std::string& version() const { return request_.programs.version(); }
 
+  [[nodiscard]] std::set<const ProgramBytes*> to_send() const {
+    std::set<const ProgramBytes*> out;
+    for (const Surveyed& one : all_) {
+      if (one.stopped() || !one.check.gzip) continue;
+      for (const std::string& name : one.steps.upload)
+        out.insert(&request_.programs.bytes(one.check.arch, name));
+    }
+    return out;
+  }
+
   Result<void> locked_run() {
+    if (request_.new_ca)
+      for (Surveyed& one : all_) one.steps = with_new_ca(one.steps, one.wanted.role);
     auto found = controller_->read_manifest();
     if (!found) return fail(std::move(found.error()));
     if (*found) manifest_ = std::move(**found);
@@ -74,6 +101,9 @@ class Up {
     auto cluster = controller_->cluster_id();
     if (!cluster) return fail(std::move(cluster.error()));
     cluster_id_ = std::move(*cluster);
+    auto revoked = read_revoked(*controller_);
+    if (!revoked) return fail(std::move(revoked.error()));
+    revoked_ = std::move(*revoked);
     if (auto prepared = prepare_agents(); !prepared) return prepared;
     auto before = controller_->nodes();
     if (!before) return fail(std::move(before.error()));
@@ -81,6 +111,10 @@ class Up {
       if (i > 0 && !all_[i].stopped()) finish(i, agent(all_[i]));
     });
     wait_registered(*before);
+    take_back_drains(*before);
+    outcomes_left_ = left_over(manifest_, all_);
+    if (request_.prune)
+      outcomes_left_ = prune(outcomes_left_, *controller_, all_, manifest_, request_.crew);
     return write_end();
   }
 
@@ -120,6 +154,10 @@ class Up {
       auto done = controller_->with_host([&](Host& host) -> Result<void> {
         if (auto installed = install(host, one); !installed) return installed;
         if (!one.steps.start) return {};
+        if (request_.new_ca) {
+          say(one, "moving the CA aside");
+          if (auto moved = move_ca_aside(host, one.check.places); !moved) return moved;
+        }
         say(one, "starting the controller");
         return start_daemon(host, Role::Controller, one.check.places);
       });
@@ -150,13 +188,16 @@ class Up {
     for_each_host(all_.size(), [&](std::size_t i) {
       Surveyed& one = all_[i];
       if (i == 0 || one.stopped()) return;
-      if (one.check.way == WayState::Refused) {
+      if (one.check.way == WayState::Refused || one.check.enrol_way == WayState::Refused) {
         if (auto checked =
                 check_again(one, request_.file.controller, &request_.programs, version(), true);
             !checked)
           one.error = std::move(checked.error());
       }
-      if (!one.error && one.check.credentials_cluster != cluster_id_) one.steps.issue = true;
+      if (!one.error && (request_.new_ca || one.check.credentials_cluster != cluster_id_))
+        one.steps.issue = true;
+      mark_revoked(one, revoked_);
+      mark_moved(one, manifest_);
     });
     bool any = false;
     for (std::size_t i = 1; i < all_.size(); ++i) {
@@ -175,17 +216,40 @@ class Up {
 
   // The one step that gives a node its identity.
   Result<void> give_credentials(Surveyed& one) {
-    auto credentials = controller_->issue_credentials(one.wanted.name);
+    auto credentials =
+        controller_->issue_credentials(one.wanted.name, !enrol_address(one.wanted).empty());
     if (!credentials) return fail(std::move(credentials.error()));
     return write_credentials(*one.host, one.check.places,
                              std::string_view(credentials->c_str(), credentials->size()));
   }
 
+  // Before the programs were there, nothing on the host could read credentials that somebody put
+  // there, as by a join.
+  Result<void> read_credentials_again(Surveyed& one) {
+    if (!one.check.current.empty() || !one.check.credentials_there) return {};
+    const Steps steps = one.steps;
+    if (auto checked =
+            check_again(one, request_.file.controller, &request_.programs, version(), true);
+        !checked)
+      return checked;
+    if (one.check.credentials_cluster != cluster_id_) one.steps.issue = true;
+    mark_revoked(one, revoked_);
+    one.steps = {.upload = steps.upload,
+                 .set_current = steps.set_current,
+                 .write_config = steps.write_config,
+                 .issue = one.steps.issue,
+                 .start = steps.start};
+    return {};
+  }
+
   Result<void> agent(Surveyed& one) {
     if (one.steps.none()) return {};
     if (auto installed = install(*one.host, one); !installed) return installed;
+    if (auto read = read_credentials_again(one); !read) return read;
     if (one.steps.issue) {
-      say(one, "issuing credentials");
+      say(one, revoked_.contains(one.check.credentials_key)
+                   ? "issuing credentials in place of those that were revoked"
+                   : "issuing credentials");
       if (auto given = give_credentials(one); !given) return given;
     }
     if (!one.steps.start) return {};
@@ -201,8 +265,35 @@ class Up {
     say(all_[i], done.error().message);
   }
 
+  // A `down` or `up --prune` that was killed left its nodes drained.
+  void take_back_drains(const Nodes& before) {
+    std::vector<std::string> drained;
+    for (const auto& [name, node] : before)
+      if (node.drained_for == kDownDrains || node.drained_for == kPruneDrains)
+        drained.push_back(name);
+    if (auto done = controller_->undrain(drained); !done) say(all_.front(), done.error().message);
+  }
+
   // An agent of before that was alive still counts as alive for a while. So the controller must
-  // hear of its node once more, after its first answer: the agents of before have ended then.
+  // hear of its node once more, after its first answer: the agents of before have ended then. And
+  // it must hear of this host's own agent: another one may have the name.
+  bool is_registered(std::size_t i, const Nodes& before, const Nodes& first, const Nodes& now) {
+    const auto at = now.find(all_[i].wanted.name);
+    if (at == now.end() || !at->second.alive) return false;
+    if (!all_[i].steps.start) return true;
+    const auto old = before.find(at->first);
+    const auto then = first.find(at->first);
+    if (old != before.end() && old->second.alive && then != first.end() &&
+        then->second.last_heard == at->second.last_heard)
+      return false;
+    const auto instance = read_instance(*all_[i].host, all_[i].check.places);
+    if (instance && *instance == at->second.instance) return true;
+    outcomes_[i].text = !instance           ? instance.error().message
+                        : instance->empty() ? ""
+                                            : "the controller sees another agent of this name";
+    return false;
+  }
+
   void wait_registered(const Nodes& before) {
     std::vector<std::size_t> waiting;
     for (std::size_t i = 1; i < all_.size(); ++i)
@@ -213,14 +304,13 @@ class Up {
       const auto nodes = controller_->nodes();
       if (nodes) {
         if (!first) first = *nodes;
+        std::vector<char> there(all_.size());
+        for_each_host(waiting.size(), [&](std::size_t at) {
+          there[waiting[at]] = is_registered(waiting[at], before, *first, *nodes) ? 1 : 0;
+        });
         std::erase_if(waiting, [&](std::size_t i) {
-          const auto at = nodes->find(all_[i].wanted.name);
-          if (at == nodes->end() || !at->second.alive) return false;
-          const auto old = before.find(at->first);
-          const auto then = first->find(at->first);
-          if (all_[i].steps.start && old != before.end() && old->second.alive &&
-              then != first->end() && then->second.last_heard == at->second.last_heard)
-            return false;
+          if (there[i] == 0) return false;
+          outcomes_[i].text.clear();
           if (outcomes_[i].changed) say(all_[i], "registered");
           return true;
         });
@@ -233,15 +323,17 @@ class Up {
     for (const std::size_t i : waiting) {
       const std::string line = log_end(*all_[i].host, Role::Agent, all_[i].check.places);
       outcomes_[i].good = false;
+      const std::string seen = outcomes_[i].text.empty() ? last : outcomes_[i].text;
       outcomes_[i].text = fmt::format(
-          "the agent was started, and {} after {} s{}", last, request_.register_time.count(),
+          "the agent was started, and {} after {} s{}", seen, request_.register_time.count(),
           line.empty() ? "" : fmt::format("; its log ends with: {}", line));
       say(all_[i], outcomes_[i].text);
     }
   }
 
   Result<void> write_end() {
-    bool changed = outcomes_.front().changed;
+    bool changed =
+        outcomes_.front().changed || std::ranges::any_of(outcomes_left_, &Outcome::changed);
     for (std::size_t i = 1; i < all_.size(); ++i) {
       const auto at = manifest_.agents.find(all_[i].wanted.name);
       if (!outcomes_[i].good) continue;
@@ -287,6 +379,8 @@ class Up {
   std::unique_ptr<ControllerHost> controller_;
   Manifest manifest_;
   std::string cluster_id_;
+  RevokedKeys revoked_;
+  std::vector<Outcome> outcomes_left_;  // of nodes that are no longer in the file
 };
 
 }  // namespace

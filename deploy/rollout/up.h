@@ -26,6 +26,8 @@ struct UpRequest {
   const Programs& programs;
   const Crew& crew;
   std::chrono::seconds register_time{60};  // for a node, after its agent was started
+  bool prune = false;                      // remove nodes that the file no longer names
+  bool new_ca = false;                     // of new_ca.h
 };
 
 // An error: the controller could not be brought up, and no agent was changed. Conflict: another one

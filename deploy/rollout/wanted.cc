@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "deploy/rollout/packaged_units.h"
+
 namespace muster::rollout {
 namespace {
 
@@ -16,6 +20,24 @@ std::string unit_word(std::string_view word) {
   return out + '"';
 }
 
+// The packaged unit with another command line, without what is only of the package: its user, its
+// directories, its page.
+std::string unit_of(Role role, const std::string& command) {
+  std::string out;
+  bool package_only = false;
+  for (std::string_view rest = packaged_unit(role); !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (line.starts_with('[')) package_only = false;
+    if (line.starts_with(kPackageOnly)) package_only = true;
+    if (package_only || line.starts_with("Documentation=")) continue;
+    out += line.starts_with("ExecStart=") ? "ExecStart=" + command : std::string(line);
+    out += '\n';
+    if (line == "[Unit]") out += std::string(kUnitMark) + "\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string_view to_string(Role role) { return role == Role::Controller ? "controller" : "agent"; }
@@ -27,6 +49,13 @@ std::string_view program_of(Role role) {
 std::vector<std::string_view> programs_of(Role role) {
   if (role == Role::Controller) return {"muster", "muster-controller"};
   return {"muster", "muster-agent", "muster-worker"};
+}
+
+std::string_view enrol_address(const Wanted& wanted) {
+  constexpr std::string_view kOption = "--enrol=";
+  for (const std::string_view word : wanted.options)
+    if (word.starts_with(kOption)) return word.substr(kOption.size());
+  return {};
 }
 
 std::vector<Wanted> wanted_of(const hosts::HostsFile& file) {
@@ -89,34 +118,8 @@ std::string config_text(const Wanted& wanted, const Places& places) {
     for (const std::string& word : words) text += word + "\n";
     return text;
   }
-  // The ranks' workers live on when the agent ends: KillMode=process. Their cgroups are the
-  // agent's: Delegate=yes. A rank that the kernel kills for memory must not end the agent.
-  // 64: the options are wrong, and would be at the next start. The daemons raise their limit of
-  // open files themselves; ranks inherit the low one. As in deploy/package/*.service.
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + unit_word(word);
-  return fmt::format(
-      "[Unit]\n{}\n"
-      "Description=muster {}\n"
-      "Wants=network-online.target\n"
-      "After=network-online.target\n"
-      "StartLimitIntervalSec=0\n"
-      "\n[Service]\n"
-      "ExecStart={}\n"
-      "Restart=always\n"
-      "RestartSec=2\n"
-      "RestartPreventExitStatus=64\n"
-      "KillMode=process\n"
-      "Delegate=yes\n"
-      "OOMPolicy=continue\n"
-      "TasksMax=infinity\n"
-      "LimitMEMLOCK=infinity\n"
-      "LimitNOFILE=1024:1048576\n"
-      "\n[Install]\n"
-      "WantedBy=multi-user.target\n",
-      kUnitMark,
-      wanted.role == Role::Controller ? std::string("controller")
-                                      : fmt::format("agent of node {}", wanted.name),
-      text);
+  return unit_of(wanted.role, text);
 }
 
 }  // namespace muster::rollout

@@ -25,6 +25,8 @@ struct Wanted {
   std::vector<std::string> options;  // further words of the command line
 };
 
+// HOST:PORT of its --enrol; empty: it has none.
+std::string_view enrol_address(const Wanted& wanted);
 std::vector<Wanted> wanted_of(const hosts::HostsFile& file);  // the controller first
 
 // Where things are on a host, once its user is known.

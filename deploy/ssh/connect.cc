@@ -7,36 +7,53 @@
 namespace muster::ssh {
 namespace {
 
+constexpr int kPasswordTries = 3;  // as ssh's NumberOfPasswordPrompts
+
 class Choice {
  public:
   Choice(const Target& target, const Options& options, Prompts& prompts, Route route)
-      : target_(target), options_(options), prompts_(prompts), route_(std::move(route)) {}
+      : target_(target),
+        options_(options),
+        prompts_(prompts),
+        route_(std::move(route)),
+        passwords_(route_.hops.size()) {}
 
+  // A password is asked only where nothing else is left. Then it is a new connection: the host may
+  // have waited too long, or counted too many keys.
   Result<std::unique_ptr<Session>> connect() {
-    auto first = by_libssh2(nullptr);
-    if (!first.error) return session(std::move(first), "libssh2 can do what the host needs");
-    if (!first.openssh_may.empty() && route_.program) {
-      auto openssh = by_openssh(first.openssh_may);
-      if (openssh || !first.needs_password) return openssh;
+    auto outcome = by_libssh2();
+    if (!outcome.error) return session(std::move(outcome), "libssh2 can do what the host needs");
+    if (!outcome.openssh_may.empty() && route_.program) {
+      auto openssh = by_openssh(outcome.openssh_may);
+      if (openssh || !outcome.needs_password) return openssh;
     }
-    if (!first.needs_password) return fail(std::move(*first.error));
-    const std::string account = route_.hops.back().text();
-    const auto password = prompts_.ask({.kind = Question::Kind::Password,
-                                        .subject = account,
-                                        .text = "password of '" + account + "'"});
-    if (!password) return fail(std::move(*first.error));
-    // A new connection: the host may have waited too long, or counted too many keys.
-    auto second = by_libssh2(&*password);
-    if (second.error) return fail(std::move(*second.error));
-    return session(std::move(second), "passwords are sent by libssh2");
+    std::vector<int> tries(route_.hops.size());
+    while (outcome.needs_password) {
+      const std::size_t hop = *outcome.needs_password;
+      const Question question = password_question(hop);
+      if (passwords_[hop]) prompts_.refused(question, *passwords_[hop]);
+      if (++tries[hop] > kPasswordTries) break;
+      passwords_[hop] = prompts_.ask(question);
+      if (!passwords_[hop]) break;
+      outcome = by_libssh2();
+      if (!outcome.error) return session(std::move(outcome), "passwords are sent by libssh2");
+    }
+    return fail(std::move(*outcome.error));
   }
 
  private:
-  Libssh2Outcome by_libssh2(const Secret* password) {
+  [[nodiscard]] Question password_question(std::size_t hop) const {
+    const std::string account = route_.hops[hop].text();
+    const bool jump = hop + 1 < route_.hops.size();
+    return {.kind = Question::Kind::Password,
+            .subject = account,
+            .text = "password of '" + account + "'" + (jump ? ", the jump host" : "")};
+  }
+  Libssh2Outcome by_libssh2() {
     return connect_by_libssh2({.route = route_,
                                .accept_new = target_.accept_new,
                                .deadline = deadline_after(options_.connect_timeout),
-                               .password = password},
+                               .passwords = passwords_},
                               prompts_);
   }
   Result<std::unique_ptr<Session>> by_openssh(const std::string& why) {
@@ -57,6 +74,7 @@ class Choice {
   const Options& options_;
   Prompts& prompts_;
   Route route_;
+  std::vector<std::optional<Secret>> passwords_;  // by hop
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ Result<HostCheck> HostCheck::open(const Hop& hop, bool accept_new) {
 }
 
 std::vector<std::string> HostCheck::recorded_types() const {
-  return hosts_.types(hop_.key_name(), hop_.port);
+  return hosts_.types(hop_.key_name(), hop_.key_port());
 }
 
 Result<void> HostCheck::check(std::string_view blob) {
@@ -22,11 +22,11 @@ Result<void> HostCheck::check(std::string_view blob) {
   if (type.empty() || blob.size() > kKeyBytesMost)
     return fail(ErrorCode::NotAllowed, "the host's key cannot be read");
   const std::string shown = type + " " + fingerprint(blob);
-  KeyAnswer answer = hosts_.check(hop_.key_name(), hop_.port, blob);
+  KeyAnswer answer = hosts_.check(hop_.key_name(), hop_.key_port(), blob);
   if (answer.state == KeyState::Unknown && accept_new_ && !hop_.known_hosts.empty()) {
     const std::string& file = hop_.known_hosts.front();
     auto before = record_key(file, {.name = hop_.key_name(),
-                                    .port = hop_.port,
+                                    .port = hop_.key_port(),
                                     .blob = blob,
                                     .hash_name = hop_.hash_known_hosts});
     if (!before) return fail(std::move(before).error());
@@ -40,7 +40,7 @@ Result<void> HostCheck::check(std::string_view blob) {
   switch (answer.state) {
     case KeyState::Known: return {};
     case KeyState::Unknown: {
-      const auto line = known_hosts_line(hop_.key_name(), hop_.port, blob, {});
+      const auto line = known_hosts_line(hop_.key_name(), hop_.key_port(), blob, {});
       if (!line) return fail(Error(line.error()));
       const std::string file = hop_.known_hosts.empty() ? "known_hosts" : hop_.known_hosts.front();
       return fail(ErrorCode::NotAllowed,
@@ -50,7 +50,7 @@ Result<void> HostCheck::check(std::string_view blob) {
     case KeyState::Changed:
       return fail(ErrorCode::NotAllowed,
                   changed_key_text(shown, answer.at.text() + " (" + answer.recorded_type + ")",
-                                   answer.at.file, host_entry(hop_.key_name(), hop_.port)));
+                                   answer.at.file, host_entry(hop_.key_name(), hop_.key_port())));
     case KeyState::Revoked:
       return fail(ErrorCode::NotAllowed, revoked_key_text(shown, answer.at.text()));
   }
@@ -60,7 +60,8 @@ Result<void> HostCheck::check(std::string_view blob) {
 std::string unknown_key_text(const std::string& shown, const std::string& help) {
   return "the host's key is not known: " + shown +
          "; compare it with what `ssh-keygen -lf` prints there for "
-         "/etc/ssh/ssh_host_*_key.pub, then accept it with --accept-new, " +
+         "/etc/ssh/ssh_host_*_key.pub, then set 'host_keys: accept_new' for it in the hosts "
+         "file, " +
          help;
 }
 

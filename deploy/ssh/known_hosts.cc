@@ -132,8 +132,10 @@ Result<std::string> known_hosts_line(std::string_view name, std::uint16_t port,
   };
   if (name.empty() || name.size() > kRecordedNameMost || !is_utf8(name) || has_controls(name) ||
       !std::ranges::all_of(name, fits))
-    return fail(ErrorCode::InvalidArgument, "recording the key of host '" + without_controls(name) +
-                                                "': the name cannot stand in known_hosts");
+    return fail(ErrorCode::InvalidArgument,
+                "recording the key of host '" +
+                    (is_utf8(name) ? without_controls(name) : std::string("?")) +
+                    "': the name cannot stand in known_hosts");
   std::string entry = host_entry(name, port);
   if (!salt.empty()) entry = hashed_entry(entry, salt);
   if (entry.empty() || key_type(blob).empty())

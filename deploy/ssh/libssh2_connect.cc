@@ -60,6 +60,14 @@ class Connecting {
                                              "runs one; install openssh-client"});
         return std::move(outcome_);
       }
+      if (!hop.key_setting.empty()) {
+        openssh(
+            "libssh2 does not know ssh_config's " + hop.key_setting,
+            {ErrorCode::Unsupported, "ssh_config has " + hop.key_setting + " for '" + hop.alias +
+                                         "', and only the program `ssh` obeys it; install "
+                                         "openssh-client"});
+        return std::move(outcome_);
+      }
     }
     for (const Hop& hop : request_.route.hops) {
       if (step(hop)) continue;
@@ -145,13 +153,14 @@ class Connecting {
   bool authenticate(const Hop& hop) {
     Wire& wire = *outcome_.wire;
     AuthReport report;
-    const bool password = request_.password != nullptr && &hop == &target();
-    auto done = password ? authenticate_by_password(wire, hop, *request_.password, report)
+    const auto at = static_cast<std::size_t>(&hop - request_.route.hops.data());
+    const bool password = at < request_.passwords.size() && request_.passwords[at].has_value();
+    auto done = password ? authenticate_by_password(wire, hop, *request_.passwords[at], report)
                          : authenticate_by_keys(wire, hop, prompts_, report);
     deadline_ = wire.deadline();  // a person may have taken time
     if (!done) return failed(std::move(done).error());
     if (*done) return true;
-    outcome_.needs_password = !password && &hop == &target() && report.accepts_password();
+    if (report.accepts_password()) outcome_.needs_password = at;
     Error refused{ErrorCode::NotAllowed, report.text()};
     if (report.unusable.empty()) return failed(std::move(refused));
     return openssh("libssh2 cannot use the " + report.unusable.front(), std::move(refused));

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "common/base/error.h"
@@ -21,15 +22,16 @@ struct Libssh2Outcome {
   // OpenSSH's program may be able to do what libssh2 1.10 cannot: "there is no common algorithm".
   // With it, `error` is what counts if there is no such program.
   std::string openssh_may;
-  // The target refused the keys, and accepts a password.
-  bool needs_password = false;
+  // This hop refused what it was given, and accepts a password.
+  std::optional<std::size_t> needs_password;
 };
 
 struct Libssh2Request {
   const Route& route;
   bool accept_new = false;
   Deadline deadline{};
-  const Secret* password = nullptr;  // for the target, in place of keys
+  // By hop, in place of keys; it may have fewer than there are hops.
+  std::span<const std::optional<Secret>> passwords;
 };
 
 Libssh2Outcome connect_by_libssh2(const Libssh2Request& request, Prompts& prompts);

@@ -36,6 +36,8 @@ void add_hop(Args& args, const OpenSshPlan& plan, std::size_t at) {
         "PermitLocalCommand=no", "RemoteCommand=none", "RequestTTY=no", "ServerAliveInterval=15",
         "ServerAliveCountMax=3"})
     args.option(setting);
+  // What ssh_config says of the host is in host_name; the target's own address is only there.
+  if (hop.host_name != hop.alias) args.option("HostName=" + percent_kept(hop.host_name));
   for (const std::string& file : hop.identity_files) args.option("IdentityFile=\"" + file + "\"");
   args.words.insert(args.words.end(), {"-p", std::to_string(hop.port), "-l", hop.user});
 }

@@ -75,6 +75,8 @@ Error openssh_failure(std::string_view text, const std::string& entry,
     for (const std::string& file : files) places += (places.empty() ? "" : " or ") + file;
     return {ErrorCode::NotAllowed, revoked_key_text(shown, places)};
   }
+  if (log.has("revoked by file "))
+    return {ErrorCode::NotAllowed, revoked_key_text(shown, log.behind("revoked by file "))};
   if (log.has("HOST IDENTIFICATION HAS CHANGED")) {
     std::string place = log.line_with("Offending ");
     place = place.substr(std::min(place.find(" in "), place.size()));

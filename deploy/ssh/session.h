@@ -30,6 +30,7 @@ namespace muster::ssh {
 // is a program `ssh`; otherwise from the defaults of ssh_config(5).
 struct Target {
   std::string host;        // a name, an address or an alias of ssh_config
+  std::string address;     // as HostName of ssh_config(5); empty: ssh_config's, or `host`
   std::uint16_t port = 0;  // 0: ssh_config's, or 22
   std::string user;        // empty: ssh_config's, or the user that runs this program
   std::string identity_file;

@@ -59,6 +59,7 @@ void set_default_files(Hop& hop, const Defaults& defaults) {
 
 void set_from_target(Hop& hop, const Target& target) {
   hop.alias = target.host;
+  if (!target.address.empty()) hop.host_name = target.address;
   if (target.port != 0) hop.port = target.port;
   if (!target.user.empty()) hop.user = target.user;
   if (!target.known_hosts.empty()) hop.known_hosts = target.known_hosts;
@@ -109,6 +110,8 @@ Result<Hop> configured_hop(const Target& target, std::string_view config,
     if (key == "hashknownhosts") hop.hash_known_hosts = value == "yes";
     if (key == "proxyjump") hop.proxy_jump = value;
     if (key == "proxycommand") hop.proxy_command = value;
+    if (key == "revokedhostkeys" && value != "none") hop.key_setting = "RevokedHostKeys";
+    if (key == "knownhostscommand" && value != "none") hop.key_setting = "KnownHostsCommand";
     if (key == "port") {
       const auto port = parse_port(value);
       if (!port) return unsound("the port", value);
@@ -165,6 +168,8 @@ Result<std::vector<Target>> parse_jumps(std::string_view text) {
 
 Result<void> check_target(const Target& target) {
   if (!sound_name(target.host)) return unsound("the host", target.host);
+  if (!target.address.empty() && !sound_name(target.address))
+    return unsound("the address", target.address);
   if (!target.user.empty() && !sound_name(target.user, "@"))
     return unsound("the user", target.user);
   for (const std::string& path : target.known_hosts)

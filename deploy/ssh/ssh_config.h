@@ -33,10 +33,16 @@ struct Hop {
   std::string proxy_jump;     // empty: none
   std::string proxy_command;  // empty: none; only `ssh` runs it
   std::vector<std::string> certificate_files;
+  // A setting about host keys that only `ssh` obeys: "RevokedHostKeys". Empty: there is none.
+  std::string key_setting;
 
   // The name of known_hosts files.
   [[nodiscard]] const std::string& key_name() const {
     return host_key_alias.empty() ? host_name : host_key_alias;
+  }
+  // The port of known_hosts files. As with ssh(1), an alias counts for every port.
+  [[nodiscard]] std::uint16_t key_port() const {
+    return host_key_alias.empty() ? port : std::uint16_t{22};
   }
   // For people: "USER@NAME", with ":PORT" for another port than 22.
   [[nodiscard]] std::string text() const;

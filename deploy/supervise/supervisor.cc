@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/exit_codes.h"
 #include "common/base/time.h"
 #include "common/io/file.h"
 #include "common/io/unique_fd.h"
@@ -84,6 +85,15 @@ bool wait_readable(int fd, Clock::duration time) {
   }
 }
 
+// As RestartPreventExitStatus of deploy/package/*.service.
+bool is_final(int status) { return status == kExitUsage || status == kExitRefused; }
+
+int reap(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+  return status;
+}
+
 // SIGTERM, then SIGKILL when the time is over.
 void end_process(const process::Pidfd& process) {
   (void)process.signal(SIGTERM);
@@ -142,6 +152,10 @@ class Supervisor {
       auto ended = run_daemon(asked);
       if (!ended && !ran_once_) return fail(std::move(ended.error()));
       if (asked) break;
+      if (final_) {
+        note(*ended + "; another start would end so, too: correct it, then start it again");
+        break;
+      }
       if (Clock::now() - began >= kRanWell) pause = kFirstWait;
       note(fmt::format("{}; starting it again in {} ms", ended ? *ended : ended.error().message,
                        std::chrono::duration_cast<std::chrono::milliseconds>(pause).count()));
@@ -190,23 +204,42 @@ class Supervisor {
     if (!pid) return fail(Error(pid.error()));
     const auto daemon = process::Pidfd::open_child(*pid);
     if (!daemon) return fail(Error(daemon.error()));
-    ran_once_ = true;
-    if (const auto id = process::identify(*pid)) {
-      if (auto written = write_running(dir_, {.supervisor = self_, .daemon = *id}); !written)
-        note(written.error().message);
+    auto noted = note_running(*pid);
+    if (!noted && !ran_once_) {  // nobody could find the daemon, to stop it
+      end_process(*daemon);
+      reap(*pid);
+      return fail(std::move(noted.error()));
     }
+    // The file of the first run names this supervisor, and it stops the daemon: as where a disk is
+    // full for a while, the daemon goes on.
+    if (!noted) note(noted.error().message + "; trying again");
+    ran_once_ = true;
     pollfd items[] = {{.fd = signals_.get(), .events = POLLIN, .revents = 0},
                       {.fd = daemon->fd(), .events = POLLIN, .revents = 0}};
-    while (::poll(items, 2, -1) < 0 && errno == EINTR) continue;
+    constexpr int kNoteEveryMs = 1000;
+    for (;;) {
+      const int ready = ::poll(items, 2, noted ? -1 : kNoteEveryMs);
+      if (ready > 0) break;
+      if (ready == 0) noted = note_running(*pid);
+    }
     if (items[1].revents == 0) {
       asked = true;
       end_process(*daemon);
     }
-    int status = 0;
-    while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) continue;
+    const int status = reap(*pid);
+    final_ = WIFEXITED(status) && is_final(WEXITSTATUS(status));
     return WIFSIGNALED(status)
                ? fmt::format("the daemon was ended by signal {}", WTERMSIG(status))
                : fmt::format("the daemon ended with status {}", WEXITSTATUS(status));
+  }
+
+  [[nodiscard]] Result<void> note_running(pid_t pid) const {
+    constexpr std::string_view kDoing = "noting which process the daemon is";
+    const auto id = process::identify(pid);
+    if (!id) return fail(Error(id.error()).in(kDoing));
+    auto written = write_running(dir_, {.supervisor = self_, .daemon = *id});
+    if (!written) return fail(std::move(written.error()).in(kDoing));
+    return {};
   }
 
   void note(const std::string& text) const {
@@ -221,6 +254,7 @@ class Supervisor {
   process::ProcessId self_;
   io::UniqueFd lock_, signals_;
   bool ran_once_ = false;
+  bool final_ = false;  // of the daemon's last end
 };
 
 }  // namespace

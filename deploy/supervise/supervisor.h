@@ -1,6 +1,7 @@
 // The supervisor keeps one daemon of muster running on a host without systemd: it starts the daemon
-// again whenever it ends, with back-off. Each supervisor is a process of its own, `muster deploy
-// supervise run DIR`, with one thread. The functions block.
+// again whenever it ends, with back-off, unless it ends with a code of common/base/exit_codes.h.
+// Each supervisor is a process of its own, `muster deploy supervise run DIR`, with one thread. The
+// functions block.
 //
 //   DIR/command-line    the daemon's command line, one word a line
 //   DIR/supervisor      "BOOT_ID SUPERVISOR_PID ITS_START_TIME DAEMON_PID ITS_START_TIME\n", while

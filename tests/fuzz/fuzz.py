@@ -24,16 +24,14 @@ CORPUS = os.path.join(HERE, "corpus")
 MEMORY_MIB = 2048
 # Bytes of one input: what a reader's own limits make interesting. A log line counts up to 64 KiB, an archive's tail likewise.
 MOST = {
-    "agents": 16_384,
     "checkpoint": 70_000,
-    "diff": 16_384,
+    "enrol": 20_000,  # a frame has at most 16 KiB
     "frames": 8_192,
     "log": 100_000,
-    "patch": 16_384,
     "probe": 32_768,
     "ranktable": 32_768,
-    "spec": 16_384,
 }
+MOST_OF_OTHERS = 16_384
 KEPT, KEPT_BYTES, KEPT_BYTES_EACH = (
     60,
     40_000,
@@ -81,7 +79,7 @@ class Fuzzer:
         """(whether nothing was found, what to print)."""
         self.prepare()
         before = set(os.listdir(self.artifacts))
-        command = [self.binary, f"-max_total_time={seconds}", f"-max_len={MOST[self.target]}", f"-rss_limit_mb={MEMORY_MIB}", "-timeout=5",
+        command = [self.binary, f"-max_total_time={seconds}", f"-max_len={MOST.get(self.target, MOST_OF_OTHERS)}", f"-rss_limit_mb={MEMORY_MIB}", "-timeout=5",
                    "-print_final_stats=1", "-detect_leaks=1", f"-artifact_prefix={self.artifacts}/", *self.dictionary(),
                    self.found, self.kept, self.seeds]  # fmt: skip
         log = os.path.join(self.work, f"{self.target}.log")
@@ -159,6 +157,12 @@ class Fuzzer:
         return f"fuzz {self.target}: {count} inputs kept of {len(new)}, {KEPT_BYTES - left} bytes"
 
 
+def targets():
+    """Every target has a file."""
+    paths = glob.glob(os.path.join(HERE, "targets", "*.cc"))
+    return sorted(os.path.basename(path).removesuffix(".cc") for path in paths)
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("-R", dest="pattern", default="", help="only targets whose names match")
@@ -168,7 +172,7 @@ def main():
     given = options.parse_args()
     fuzzers = [
         Fuzzer(target, os.path.realpath(given.build))
-        for target in sorted(MOST)
+        for target in targets()
         if re.search(given.pattern, target)
     ]
     missing = [fuzzer.binary for fuzzer in fuzzers if not os.access(fuzzer.binary, os.X_OK)]

@@ -28,8 +28,10 @@ void broken(const std::string& what) { throw Broken(what); }
 namespace {
 
 const std::filesystem::path kCorpus = test::checkout("tests/fuzz/corpus");
-const std::map<std::string, void (*)(std::string_view)> kTargets = {{"agents", agents},
+const std::map<std::string, void (*)(std::string_view)> kTargets = {{"access", access},
+                                                                    {"agents", agents},
                                                                     {"checkpoint", checkpoint},
+                                                                    {"config", config},
                                                                     {"diff", diff},
                                                                     {"enrol", enrol},
                                                                     {"frames", frames},

@@ -232,8 +232,41 @@ def enrol():
         2,
         field(1, b"n1") + field(2, key) + field(3, key) + field(4, signature) + field(5, signature),
     )
+    hour = field(5, b"\x08\x90\x1c")  # Duration: 3600 s
+    login = field(
+        3, field(1, b"t1") + field(2, b"secret") + field(3, key) + field(4, signature) + hour
+    )
+    at_socket = field(3, field(3, key) + hour)
+    at_socket_short = field(3, field(3, key) + field(5, b"\x08\x01"))
     token = b"muster-join-1:t1:secret:" + b"0123456789abcdef" * 4
-    return [join, renew, token, struct.pack(">I", len(join)) + join, b"\0\0\x40\x01"]
+    personal = token.replace(b"join", b"login")
+    logins = [login, at_socket, at_socket_short, personal]
+    return [*logins, join, renew, token, struct.pack(">I", len(join)) + join, b"\0\0\x40\x01"]
+
+
+def access():
+    found = [
+        block
+        for text in files("docs/operations/users.md")
+        for block in re.findall(rb"(?ms)^```yaml\n(.*?)^```", text)
+    ]
+    return found + [
+        b"users: {alice: operator, bob: viewer}\n",
+        b"default: viewer\ngroups:\n  lab: [bob, carol]\n  all: []\nroles:\n  lab: admin\n",
+        b"others_may: [logs, env, cancel]\nuser: {}\n",
+    ]
+
+
+def config():
+    """The samples of the packages, with their keys taken in, and files for the options of the target itself."""
+    samples = [
+        re.sub(rb"(?m)^#([a-z-]+: )", rb"\1", text) for text in files("deploy/package/*.yaml")
+    ]
+    return samples + [
+        b"level: debug\ncount: 3\naddress: [a:1, 'b:2']\nslots: 9\nfile: /a/b\n",
+        b"slots: 10\n",
+        b"count: many\naddress: []\nonce: true\n",
+    ]
 
 
 def agents():
@@ -254,11 +287,11 @@ def agents():
         (
             "started { pids: 7 worker_pid: 6 }",
             'exited { rank: 0 code: 1 evidence: "RuntimeError: x" }',
-            'swept { why: SWEPT_WHY_ENDED }',
+            "swept { why: SWEPT_WHY_ENDED }",
         ),
         (
             'start_failed { why: START_FAILURE_DISK text: "disk full" step: "check" }',
-            'swept { why: SWEPT_WHY_NEVER_STARTED }',
+            "swept { why: SWEPT_WHY_NEVER_STARTED }",
         ),
         (
             "started { }",
@@ -301,14 +334,18 @@ def known_hosts():
     private = b"openssh-key-v1\0" + b"".join(
         struct.pack(">I", len(part)) + part for part in (b"none", b"none", b"")
     )
-    private += struct.pack(">II", 1, len(blob(b"ssh-ed25519", b"key"))) + blob(b"ssh-ed25519", b"key")
+    private += struct.pack(">II", 1, len(blob(b"ssh-ed25519", b"key"))) + blob(
+        b"ssh-ed25519", b"key"
+    )
     return [
         b"n1\n# a comment\n" + line(b"n1,10.0.0.1") + line(b"[n1]:2222", text=b"other"),
         b"n1\n" + line(hashed) + b"@revoked " + line(b"*"),
         b"n1.lab\n" + line(b"*.lab,!bad.*,gpu-??", b"ecdsa-sha2-nistp256"),
         b"n1\n@cert-authority " + line(b"*") + b"n1 ssh-rsa AAAA\n" + line(b"n1", text=b"two"),
         struct.pack(">II", 1, 22) + blob(b"ssh-ed25519", b"key") + b"\0\0\0\1c",
-        b"-----BEGIN OPENSSH PRIVATE KEY-----\n" + base64.b64encode(private) + b"\n-----END OPENSSH PRIVATE KEY-----\n",
+        b"-----BEGIN OPENSSH PRIVATE KEY-----\n"
+        + base64.b64encode(private)
+        + b"\n-----END OPENSSH PRIVATE KEY-----\n",
         line(b"ssh-ed25519")[12:],
     ]
 
@@ -340,6 +377,15 @@ def diff():
 
 
 WORDS = {
+    "access": r"""
+        "default: " "users: {" "groups: {" "roles: {" "others_may: [" "logs" "env" "cancel" "viewer" "user" "operator" "admin"
+    """,
+    "config": r"""
+        "level: " "count: " "slots: " "address: [" "file: " "once: " "config: " "check-config: " "info" "debug" "null" "~" "\"\x01\""
+    """,
+    "enrol": r"""
+        "muster-join-1:" "\x00\x00\x40\x00" "\xff\xff\xff\xff" "\x0a" "\x12" "\x1a" "\x22" "\x30\x59\x30\x13"
+    """,
     "agents": r"""
         "== n0" "== n1" "== later " "hello { " "facts { " "heartbeat { " "devices { " "physical_id: " "job_id: " "attempt: " "started { " "exited { " "swept { "
         "start_failed { " "start_step: " "first_step { " "auxiliary_exited { " "rank: " "seconds: " "readings { " "ranks { " "samples { " "shards { " "occupants { "
@@ -401,8 +447,10 @@ def dictionary(target):
 def write(target, folder):
     os.makedirs(folder, exist_ok=True)
     for seed in {
+        "access": access,
         "agents": agents,
         "checkpoint": checkpoint,
+        "config": config,
         "diff": diff,
         "enrol": enrol,
         "frames": frames,

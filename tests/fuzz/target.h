@@ -34,8 +34,10 @@ bool is_message(std::string_view text);
 bool is_plain(std::string_view text);
 
 // The targets; each has a file in targets/.
+void access(std::string_view input);
 void agents(std::string_view input);
 void checkpoint(std::string_view input);
+void config(std::string_view input);
 void diff(std::string_view input);
 void enrol(std::string_view input);
 void frames(std::string_view input);

@@ -1,17 +1,20 @@
 #!/usr/bin/python3
 """A program in another language, with nothing but the controller's address: it learns the API by gRPC reflection, asks for health,
-submits a job and watches it to its end, and over TCP shows a certificate.  No generated code of muster's is used.
+submits a job and watches it to its end, and over TCP shows a certificate.  No generated code of muster's is used, but by the examples of docs/api.md.
 
 Run:  /usr/bin/python3 tests/integration/api_client_test.py [-v]       (needs python3-grpcio, python3-protobuf, protoc)
 """
 
+import json
 import os
+import re
+import subprocess
 import sys
 import unittest
 
 import grpc
 import tls
-from cluster import Cluster
+from cluster import DEADLINE, Cluster
 from protos import compile_protos
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -42,6 +45,7 @@ message ServerReflectionResponse {
 }
 """
 TIMEOUT = 60
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class Api:
@@ -315,6 +319,55 @@ class ApiClient(unittest.TestCase):
         with self.assertRaises(grpc.RpcError) as error:
             self.submit("by-api-2", ["true"], "x" * 129)
         self.assertEqual(error.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+
+    def test_the_examples_of_the_page(self):
+        """docs/api.md: its command makes the code, and its programs run, with other addresses and files alone."""
+        with open(os.path.join(ROOT, "docs", "api.md"), encoding="utf-8") as file:
+            page = file.read()
+        protoc, openssl = re.findall(r"```sh\n(.+?)```", page, re.DOTALL)
+        by_socket, by_tcp = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
+        folder = self.cluster.path("program")
+        code = self.code()
+        os.mkdir(folder)
+        os.symlink(os.path.join(ROOT, "proto"), os.path.join(folder, "proto"))
+        user = self.cluster.credentials(user="anna")
+        os.symlink(user, os.path.join(folder, "ann.pem"))
+        for name, text in (
+            ("job.yaml", f"name: of-the-page\nengine: command\nlaunch: {{run: [cat, x.txt]}}\n"
+             f"code: {{at: {code}, patches: fix.diff}}\nresources: {{nodes: 1, devices: 1, type: cpu}}\n"),
+            ("fix.diff", "--- a/x.txt\n+++ b/x.txt\n@@ -1 +1 @@\n-old\n+new\n"),
+        ):  # fmt: skip
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+
+        def here(text, others):
+            for old, new in others.items():
+                self.assertIn(old, text)
+                text = text.replace(old, new)
+            return text
+
+        def ran(*words):
+            done = subprocess.run(
+                words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                timeout=DEADLINE, check=False,
+            )  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            return done.stdout + done.stderr
+
+        ran("sh", "-c", protoc)
+        socket = here(by_socket, {"unix:/run/muster/s": "unix:" + self.cluster.path("s"), "/shared/train": self.cluster.dir})
+        shown = ran(sys.executable, "-c", socket)
+        self.assertRegex(shown, r"(?s)^job-submitted .*\njob-ended ")
+        with open(self.cluster.endpoint, encoding="utf-8") as file:
+            cluster = json.load(file)["cluster_id"]
+        address = {"10.0.0.1:7070": self.cluster.tcp_address()}
+        over_tcp = here(by_tcp, {**address, "0123456789abcdef": cluster})
+        self.assertEqual(ran(sys.executable, "-c", over_tcp), "", "anna has no job yet")
+        self.cluster.muster(
+            "run", "-d", os.path.join(folder, "job.yaml"), env=self.cluster.over_tcp("anna"), code=0
+        )
+        self.assertEqual(ran(sys.executable, "-c", over_tcp), "of-the-page anna\n")
+        self.assertIn("Verification: OK", ran("sh", "-c", here(openssl, address)))
 
 
 if __name__ == "__main__":

@@ -1102,6 +1102,18 @@ class OptionsFromAFile(Case):
         done = Done([program, *words[1:]], ran.returncode, ran.stdout, ran.stderr)
         self.check_output(self.cluster, f"options from a file: {title}", done, code)
 
+    def test_a_pipe_is_no_file(self):
+        os.mkfifo(self.cluster.path("pipe.yaml"))
+        for program in ("muster-controller", "muster-agent"):
+            words = [binary(program), "--config", self.cluster.path("pipe.yaml")]
+            for more in ([], ["--check-config"]):
+                ran = subprocess.run(
+                    [*words, *more], cwd=self.cluster.dir, stdin=subprocess.DEVNULL,
+                    capture_output=True, text=True, timeout=DEADLINE, check=False,
+                )  # fmt: skip
+                self.assertEqual(ran.returncode, 64, ran.stderr)
+                self.assertIn("pipe.yaml' is not a regular file", ran.stderr)
+
     def test_of_a_controller(self):
         for title, text, code, more in (
             ("nothing wrong", "state-dir: /var/lib/m\nlisten: ['0.0.0.0:7070']\n", 0, []),
@@ -1116,6 +1128,9 @@ class OptionsFromAFile(Case):
             ("ports that are none", "state-dir: /s\nport-range: 80-90\n", 64, []),
             ("an address without a port", "state-dir: /s\nlisten: [unix:/s, head]\n", 64, []),
             ("no state directory", "log-level: debug\n", 64, []),
+            ("a path that the shell would have expanded", "state-dir: ~/muster\n", 64, []),
+            ("the same on the command line", "", 64, ["--state-dir=~/muster"]),
+            ("less than no room for logs", "state-dir: /s\nlog-quota: -1GB\n", 64, []),
         ):  # fmt: skip
             with self.subTest(title):
                 self.check("controller: " + title, "muster-controller", text, code, *more)
@@ -1128,6 +1143,9 @@ class OptionsFromAFile(Case):
             ("the same on the command line", "controller: unix:/s\n", 64, ["--devices", "many"]),
             ("a name that is none", "controller: unix:/s\nname: ../n0\n", 64, []),
             ("a label that is none", "controller: unix:/s\nlabel: [rack]\n", 64, []),
+            ("less than no room", "controller: unix:/s\nmin-free: -1\n", 64, []),
+            ("a path that the shell would have expanded", "controller: unix:/s\nworker: ~/w\n", 64, []),
+            ("a control group that is none", "controller: unix:/s\ncgroup: /proc/self\n", 64, []),
             ("two that exclude each other", "controller: unix:/s\ndevices: 1\ndevices-from: /d\n", 64, []),
         ):  # fmt: skip
             with self.subTest(title):

@@ -6,6 +6,7 @@ Run:  /usr/bin/python3 tests/integration/drain_test.py [-v] [CASE]
 
 import json
 import os
+import pwd
 import unittest
 
 from cluster import DEADLINE, Cluster, Trace, wait_until
@@ -16,6 +17,7 @@ STEPS = ["--steps", "1000000", "--step-ms", "20", "--save-interval", "5", "--sav
 
 class Drain(unittest.TestCase):
     maxDiff = None
+    me = pwd.getpwuid(os.getuid()).pw_name
 
     def node(self, cluster, name):
         return json.loads(cluster.output("node", "show", name, "-o", "json"))
@@ -49,12 +51,12 @@ class Drain(unittest.TestCase):
             self.assertEqual(done.out.splitlines()[0], "n0 draining")
             self.assertEqual(self.states(cluster), {"n0": "draining", "n1": "ready"})
             self.assertIn(
-                "node 'n0' drains (owner: new disk); attempt 1 goes on there until it ends",
+                f"node 'n0' drains ({self.me}: new disk); attempt 1 goes on there until it ends",
                 cluster.output("why", job),
             )
             cluster.muster("node", "drain", "n0", "--deadline", "0s", code=0)
             broke = cluster.wait_event(lambda event: event["type"] == "attempt-broke", job)
-            self.assertIn("node 'n0' drains (owner: new disk)", broke["text"])
+            self.assertIn(f"node 'n0' drains ({self.me}: new disk)", broke["text"])
             cluster.wait_event(
                 lambda event: event["type"] == "first-step" and event.get("attempt") == 2, job
             )
@@ -71,13 +73,13 @@ class Drain(unittest.TestCase):
             cluster.restart("n0")
             cluster.restart("n1")
             wait_until(
-                lambda: "'n0' drains (owner: new disk)" in cluster.muster("why", waits).out,
+                lambda: f"'n0' drains ({self.me}: new disk)" in cluster.muster("why", waits).out,
                 what="why names the drained node",
             )
             drain = self.node(cluster, "n0")["drain"]
-            self.assertEqual((drain["actor"], drain["why"]), ("owner", "new disk"))
+            self.assertEqual((drain["actor"], drain["why"]), (self.me, "new disk"))
             shown = cluster.output("node", "show", "n0")
-            self.assertRegex(shown, r"(?m)^drain +by owner since .+: new disk$")
+            self.assertRegex(shown, rf"(?m)^drain +by {self.me} since .+: new disk$")
             self.assertRegex(shown, r"(?m)^deadline +over since ")
 
             done = cluster.muster("node", "undrain", "n0", code=0)
@@ -112,6 +114,11 @@ class Drain(unittest.TestCase):
             )
             self.assertEqual(
                 cluster.output("node", "ls", "-l", "zone=a", "-o", "name").split(), ["n0"]
+            )
+            done = cluster.muster("node", "ls", "-l", "rack=r1", "-l", "zone=a", code=0)
+            self.assertEqual(done.out, "")
+            self.assertIn(
+                "no node has the labels rack=r1 and zone=a; 2 nodes have registered", done.err
             )
             job = cluster.submit(
                 'name: selects\nengine: command\nlaunch: {run: "true"}\n'
@@ -165,7 +172,7 @@ class Drain(unittest.TestCase):
                 r"(?m)^controller +\S+, pid \d+$",
                 r"(?m)^address +unix:",
                 r"(?m)^uptime +\S+$",
-                r"(?m)^journal +\d+ rows, [\d.]+ [KM]iB$",
+                r"(?m)^journal +newest row \d+, [\d.]+ [KM]iB$",
                 r"(?m)^disk +.+ of .+ free$",
                 r"(?m)^agents +1 drained, 1 ready$",
                 r"(?m)^jobs +1 succeeded$",

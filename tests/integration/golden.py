@@ -19,6 +19,7 @@ def replaced(cluster, text):
         lambda m: "<job>" if re.search(r"[0-9]", m[0]) and re.search(r"[a-z]", m[0]) else m[0],
         text,
     )
+    text = re.sub(r"\b[0-9a-f]{64}\b", "<sha256>", text)
     text = re.sub(r"\b[0-9a-f]{16}\b", "<cluster>", re.sub(r"\b[0-9a-f]{32}\b", "<instance>", text))
     text = re.sub(
         r"\b(port|localhost:|127\.0\.0\.1:) ?\d+",

@@ -47,6 +47,8 @@ VERBS = [
     ("cert", "ls"),
     ("cert", "ls", "-o", "wide"),
     ("cert", "revoke", "n", "--why", "w"),
+    ("cert", "ca"),
+    ("cert", "rotate"),
     ("token", "create", "--node", "n"),
     ("token", "ls"),
     ("token", "revoke", "t"),
@@ -70,6 +72,7 @@ DOCUMENTS = [
     ("node", "show", "n"),
     ("cluster", "status"),
     ("cert", "ls"),
+    ("cert", "ca"),
     ("token", "ls"),
     ("env", "j", "--rank", "1"),
 ]

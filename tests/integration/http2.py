@@ -1,5 +1,7 @@
-"""Just enough of HTTP/2 (RFC 9113) to send what no gRPC library would: requests that never end, and calls that are taken back at once."""
+"""Just enough of HTTP/2 (RFC 9113) to send what no gRPC library would: requests that never end, calls that are taken back at once,
+and floods of frames."""
 
+import contextlib
 import socket
 import ssl
 import struct
@@ -100,6 +102,21 @@ class Connection:
             self._socket.sendall(batch)
             while self.read(0):
                 pass
+
+    def flood(self, kind, count):
+        """So many empty frames of SETTINGS, or PINGs, none of whose answers is read. It ends early when the peer takes no more."""
+        data = _frame(kind, 0, 0, bytes(8) if kind == PING else b"")
+        self._socket.settimeout(5)
+        with contextlib.suppress(OSError):  # an ssl.SSLError is one
+            for _ in range(count // 1_000):
+                self._socket.sendall(data * 1_000)
+        self._socket.settimeout(_PATIENCE)
+
+    def huge(self):
+        """A frame that says to be as long as a length can be. ConnectionError or ssl.SSLError: the peer ends the connection."""
+        self._socket.sendall(b"\xff\xff\xff" + _frame(DATA, 0, 1, b"x" * 16_384)[3:])
+        while self.read(_PATIENCE):
+            pass
 
     def read(self, seconds):
         """Takes in what the peer has sent; False: nothing within this time."""

@@ -18,7 +18,7 @@ import unittest
 from cluster import BIN, DEADLINE, Cluster, wait_until
 
 HOUR_MS = 3600 * 1000
-REFUSED = 70
+REFUSED = 77
 
 
 class Relay:
@@ -169,6 +169,13 @@ class Tokens(Joining):
         self.assertEqual(code, REFUSED, logged)
         self.assertIn("joining the cluster as node 'n1'", logged)
         self.assertFalse(os.path.exists(self.kept("n1")))
+        # The controller's log has a line for each: who, from where, and why not.
+        self.agent("n2", token).ended()
+        for node in ("n1", "n2"):
+            self.assertRegex(
+                self.controller.logged(),
+                rf"a call was refused.*enrolment port, from 127\.0\.0\.1: .*'{node}'",
+            )
 
     def test_a_name_that_is_known_with_another_key(self):
         token = self.token(uses=2)
@@ -203,7 +210,7 @@ class Tokens(Joining):
         with open(token, encoding="utf-8") as file:
             text = file.read().strip()
         for wrong, code_wanted, sentence in (
-            (text.rpartition(":")[0] + ":" + "0" * 64, REFUSED, "another cluster's controller"),
+            (text.rpartition(":")[0] + ":" + "0" * 64, 70, "another cluster's controller"),
             (text[:-1], 64, "it is not a token"),
         ):
             path = self.cluster.write("wrong", wrong + "\n", 0o600)
@@ -234,6 +241,25 @@ class Tokens(Joining):
         agent = self.agent("n0", self.token(), enrol=relay.address)
         agent.wait_for("trying again")
         self.assertEqual(agent.stop(), 0)
+
+    def test_the_two_ports_are_taken_for_each_other(self):
+        """`missing selected ALPN property` was what one read of it."""
+        code, logged = self.agent("n0", self.token(), enrol=self.cluster.tcp_address()).ended()
+        self.assertEqual(code, 70, logged)
+        self.assertIn(
+            "it is a port of gRPC, not an enrolment port: give the port of the controller's --enrol",
+            logged,
+        )
+        path = self.cluster.credentials(node="n1")
+        agent = self.cluster.agent(
+            "n1", controller=self.enrol, args=["--credentials", path], wait=False
+        )
+        agent.wait_for("it has TLS, but not gRPC: is this the controller's enrolment port?")
+        self.assertNotIn("ALPN", agent.logged())
+        self.assertEqual(agent.stop(), 0)
+        user = self.cluster.over_tcp("ann") | {"MUSTER_CONTROLLER": self.enrol}
+        done = self.cluster.muster("ps", env=user, code=13)
+        self.assertIn("is this its enrolment port? Give the port of its --listen", done.err)
 
     def test_join_needs_the_port(self):
         done = subprocess.run(

@@ -5,6 +5,8 @@ is as before.
 Run:  /usr/bin/python3 tests/integration/many_connections_test.py [-v] [CASE]       (needs python3-grpcio)
 """
 
+import contextlib
+import os
 import select
 import socket
 import threading
@@ -14,8 +16,10 @@ import grpc
 import tls
 from cluster import SLOW, Cluster, wait_until
 from flood_test import HEALTH, REFLECTION, descriptors, grown_to
+from tokens_test import until
 
 LIMIT = 256  # descriptors of the controller: 64 connections over TCP, 32 without a certificate, 8 of one address
+FEW = 200  # descriptors, of which a quarter may be the enrolment port's
 PRESSED = 600
 KEPT = 0 if SLOW == 1 else 1024  # MiB that a sanitizer keeps of what was freed
 
@@ -85,9 +89,7 @@ class ManyConnections(unittest.TestCase):
 
     def check_modest(self):
         self.assertLess(grown_to(self.controller) - self.before, 100 + KEPT)
-        refused = [
-            line for line in self.controller.logged().splitlines() if "was refused" in line
-        ]
+        refused = [line for line in self.controller.logged().splitlines() if "was refused" in line]
         self.assertLess(len(refused), 6, "a line for each bound, not for each connection")
         return refused
 
@@ -116,11 +118,73 @@ class ManyConnections(unittest.TestCase):
             lambda: descriptors(self.controller) < before + 10, what="the descriptors to be back"
         )
 
+    def test_reflection_streams_are_bounded(self):
+        """gRPC serves reflection with a thread for each stream."""
+        before = len(os.listdir(f"/proc/{self.controller.process.pid}/task"))
+        with contextlib.ExitStack() as stack:
+            asked = []
+            for _ in range(6):
+                channel = stack.enter_context(tls.channel(grpc, self.cluster, self.user))
+                for _ in range(60):
+                    never = threading.Event()
+                    stack.callback(never.set)
+                    asked.append(channel.stream_stream(REFLECTION)(until(never), timeout=600))
+            for one in asked:
+                stack.callback(one.cancel)
+            answers = [self._first(one) for one in asked]
+            self.assertLess(
+                len(os.listdir(f"/proc/{self.controller.process.pid}/task")), before + 60
+            )
+            self.assertIn(grpc.StatusCode.RESOURCE_EXHAUSTED, answers)
+            self.check_works()
+        self.test_reflection_and_a_stream_are_calls_as_well()
+
+    @staticmethod
+    def _first(call):
+        try:
+            return bytes(next(call)) and None
+        except grpc.RpcError as error:
+            return error.code()
+
     def test_reflection_and_a_stream_are_calls_as_well(self):
         with tls.channel(grpc, self.cluster, self.user) as channel:
             ask = channel.stream_stream(REFLECTION)
             answers = ask(iter([b"\x3a\x00"]), timeout=60)  # list_services
             self.assertIn(b"muster.v1.JobService", next(iter(answers)))
+
+
+class FewDescriptors(unittest.TestCase):
+    """Somebody without a certificate opens connections at the enrolment port, as many as there are descriptors."""
+
+    def test_the_enrolment_port_leaves_some(self):
+        cluster = Cluster()
+        self.addCleanup(cluster.close)
+        controller = cluster.controller(
+            "--enrol",
+            "127.0.0.1:0",
+            listen="127.0.0.1:0",
+            before=["prlimit", f"--nofile={FEW}:{FEW}"],
+        )
+        host, _, port = cluster.announced()["enrol"].rpartition(":")
+        agent = cluster.agent("n0", devices=1, tcp=True)
+        user = cluster.over_tcp("ann")
+        token = cluster.path("token")
+        cluster.muster("token", "create", "--node", "n1", "-o", token, code=0)
+        with Crowd((host, int(port)), [f"127.0.1.{i}" for i in range(1, 120)]):
+            for _ in range(5):
+                cluster.muster("ps", code=0)
+                cluster.muster("ps", env=user, code=0)
+            cluster.trivial()
+            self.assertLess(descriptors(controller), FEW * 3 // 4)
+        self.assertTrue(agent.alive())
+        for trouble in ("agent disconnected", "Too many open files"):
+            self.assertNotIn(trouble, controller.logged())
+        cluster.agent(
+            "n1",
+            devices=1,
+            controller=cluster.tcp_address(),
+            args=["--enrol", f"{host}:{port}", "--join", token],
+        )
 
 
 if __name__ == "__main__":

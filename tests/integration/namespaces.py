@@ -44,11 +44,17 @@ def ip(*words):
 def main(programs, makes, why_not=lambda: "", needed=True):
     """Runs this file's tests in them; says why it does not where a program is missing, or `makes`, what a shell in them is given, fails. Where they are not
     needed the tests run all the same, and find out by inside()."""
+    enter(programs, makes, why_not, needed)
+    unittest.main()
+
+
+def enter(programs, makes, why_not=lambda: "", needed=True):
+    """The same for a program that is no test: returns in them."""
     if INSIDE not in os.environ:
         why = _cannot(programs, makes) or why_not()
         if why and not needed:
             print(f"without namespaces: {why}")
-            unittest.main()
+            return
         if why:
             print(f"skipped: {why}")
             sys.exit(LEFT_OUT)
@@ -57,7 +63,6 @@ def main(programs, makes, why_not=lambda: "", needed=True):
         )
     if os.getpid() == 1:
         _first_process()
-    unittest.main()
 
 
 def _cannot(programs, makes):

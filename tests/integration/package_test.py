@@ -29,7 +29,7 @@ WHY_NO_OLD_ROOT = "MUSTER_TEST_WHY_NO_OLD_ROOT"  # from this file's process outs
 # The lines of a sample that are no comment: what the packages set.
 SET = {"controller.yaml": {"state-dir": "/var/lib/muster/controller"}, "agent.yaml": {}}
 # The most that `systemd-analyze security` may say of a unit, in tenths of its exposure level. An agent's unit can take little away: ranks inherit it.
-EXPOSURE = {"muster-controller.service": 15, "muster-agent.service": 93}
+EXPOSURE = {"muster-controller.service": 16, "muster-agent.service": 93}
 VERSION = re.search(
     r"project\(muster VERSION ([\d.]+)", open(os.path.join(ROOT, "CMakeLists.txt")).read()
 )[1]
@@ -156,6 +156,8 @@ class Units(unittest.TestCase):
             for name, mode in (("", 0o755), ("controller", 0o700), ("agent", 0o700)):
                 made = os.stat(os.path.join(root, "var/lib/muster", name))
                 self.assertEqual(made.st_mode & 0o7777, mode, name)
+            made = os.stat(os.path.join(root, "run/muster"))
+            self.assertEqual(made.st_mode & 0o7777, 0o755)  # users log in there
 
 
 @unittest.skipUnless(STATIC, "only preset release links statically")
@@ -306,7 +308,7 @@ class Deb(unittest.TestCase):
     def test_a_purge_of_what_was_never_used_leaves_nothing(self):
         self.here("/usr/bin/dpkg", "-i", "/tmp/muster.deb")
         self.here("/usr/bin/dpkg", "-P", "muster")
-        for path in ("etc/muster", "var/lib/muster", "usr/bin/muster-agent"):
+        for path in ("etc/muster", "var/lib/muster", "run/muster", "usr/bin/muster-agent"):
             self.assertFalse(os.path.exists(self.inside(path)), path)
 
 

@@ -6,6 +6,7 @@ Run:  /usr/bin/python3 tests/integration/people_test.py [-v] [CASE]
 
 import json
 import os
+import pwd
 import signal
 import stat
 import subprocess
@@ -67,7 +68,12 @@ class Jobs(People):
             self.refused("bob", verb, job, says=says)
         self.refused("bob", "env", job, "--rank", "0", says=says)
         self.refused("bob", "ckpt", "ls", job, says=says)
-        for verb in (("show",), ("show", "-o", "json"), ("events",), ("ps", "-a", "--all-users", "-o", "wide")):
+        for verb in (
+            ("show",),
+            ("show", "-o", "json"),
+            ("events",),
+            ("ps", "-a", "--all-users", "-o", "wide"),
+        ):
             done = self.by("bob", *verb, *([] if verb[0] == "ps" else [job]))
             self.assertIn("alice", done.out)
             self.assertNotIn(SECRET, done.out + done.err, verb)
@@ -111,6 +117,17 @@ class Jobs(People):
             gate.open()
             self.cluster.wait(own)
 
+    def test_a_name_that_is_taken_is_of_somebody(self):
+        with self.cluster.gate() as gate:
+            self.submitted("alice", "train", gate)
+            done = self.by("bob", "run", "-d", self.spec("train"), code=12)
+            self.assertIn(
+                "it is of user 'alice': choose another name, or ask 'alice' or an operator",
+                done.err,
+            )
+            self.assertNotIn("muster cancel", done.err)
+            gate.open()
+
     def test_who_cancelled(self):
         with self.cluster.gate() as gate:
             job = self.submitted("alice", "alices", gate)
@@ -120,12 +137,13 @@ class Jobs(People):
             self.cluster.wait(job, code=3)
         self.assertIn("cancelled by olga: too long", self.by("alice", "why", job).out)
         self.assertIn("cancel was asked for by olga", self.by("alice", "events", job).out)
-        # The socket has every right, and no name.
+        # The socket has every right, and the name of the controller's user.
         with self.cluster.gate("other") as gate:
             job = self.submitted("alice", "again", gate)
             self.cluster.muster("cancel", job, code=0)
             self.cluster.wait(job, code=3)
-        self.assertIn("cancelled", self.cluster.output("why", job))
+        me = pwd.getpwuid(os.getuid()).pw_name
+        self.assertIn(f"cancelled by {me}", self.cluster.output("why", job))
 
     def test_after_a_restart(self):
         job = self.submitted("alice", "alices")
@@ -188,6 +206,72 @@ class Roles(People):
         self.controller.wait_for("access.yaml:1:1: unknown key 'user'; did you mean 'users'?")
         self.assertIn(SECRET, self.by("bob", "logs", "-f", job).out)
         self.refused("bob", "why", job, says="it is of user 'alice'")
+
+    def reload(self, text):
+        self.cluster.write("access.yaml", text)
+        before = self.controller.logged().count("the access file was read again")
+        self.controller.send_signal(signal.SIGHUP)
+        wait_until(
+            lambda: self.controller.logged().count("the access file was read again") > before,
+            what="the access file to be read again",
+        )
+
+    def follow(self, user, *args):
+        """A client that goes on, and has printed its first line."""
+        before, self.cluster.env = self.cluster.env, {**self.cluster.env, **self.cluster.over_tcp(user)}  # fmt: skip
+        client = self.cluster.popen(*args)
+        self.cluster.env = before
+        self.addCleanup(client.communicate)
+        self.addCleanup(client.kill)
+        self.assertTrue(client.stdout.readline())
+        return client
+
+    def ended(self, client, says):
+        out, err = client.communicate(timeout=60)
+        self.assertEqual(client.returncode, 11, err)
+        self.assertIn(says, err)
+        return out
+
+    def test_a_stream_ends_with_the_right_to_it(self):
+        """A client that shows what it may not show any more does not go on in silence."""
+        self.reload(ACCESS + "others_may: [logs, env]\n")
+        with self.cluster.gate() as gate:
+            spec = self.cluster.spec(
+                f"name: alices\nengine: command\nlaunch: {{run: [sh, -c, 'echo begun; read x < {gate.path}; echo {SECRET}']}}\n"
+                "resources: {devices: 1, type: cpu}\n"
+            )
+            job = self.by("alice", "run", "-d", spec).out.split()[0]
+            self.cluster.jobs.append(job)
+            logs = {user: self.follow(user, "logs", "-f", job) for user in ("alice", "bob", "olga")}
+            events = {user: self.follow(user, "events", "-f") for user in ("alice", "bob", "olga")}
+            one = {user: self.follow(user, "events", "-f", job) for user in ("alice", "bob")}
+            self.reload(ACCESS)  # bob is a user
+            self.ended(logs.pop("bob"), f"reading the logs of job '{job}': it is of user 'alice'")
+            self.ended(one.pop("bob"), "it is of user 'alice'")
+            watching = "watching all jobs: the access file was changed, and user '{}' may see less"
+            self.ended(events.pop("bob"), watching.format("bob"))
+            self.ended(events.pop("alice"), watching.format("alice"))  # bob's jobs were hers to see
+            self.reload("users: {olga: viewer}\n")
+            self.ended(logs.pop("olga"), f"reading the logs of job '{job}': it is of user 'alice'")
+            self.ended(events.pop("olga"), watching.format("olga"))
+            gate.open()
+            # The owner's streams are as they were.
+            self.assertIn(SECRET, logs["alice"].communicate(timeout=60)[0])
+            self.assertEqual(logs["alice"].returncode, 0)
+            self.assertIn("job-ended", one["alice"].stdout.read())
+        denied = [line for line in self.denials() if "JobService/ReadLogs" in line]
+        self.assertEqual({word for line in denied for word in line.split() if word.startswith("user=")}, {"user=bob", "user=olga"})  # fmt: skip
+
+    def test_a_stream_goes_on_with_the_same_rights(self):
+        with self.cluster.gate() as gate:
+            job = self.submitted("alice", "alices", gate)
+            self.by("alice", "wait", job, "--for", "running", "--timeout", "60s")
+            clients = [self.follow("olga", "events", "-f", job), self.follow("bob", "events", "-f", job)]  # fmt: skip
+            self.reload(ACCESS + "others_may: [cancel]\n")
+            self.reload(ACCESS + "default: viewer\n")
+            gate.open()
+            for client in clients:
+                self.assertIn("job-ended", client.stdout.read())
 
     def test_a_wrong_file_at_the_start(self):
         self.controller.stop()

@@ -1,6 +1,7 @@
 """Hosts with real SSH servers: each is a namespace of mounts, processes, names and network, with its own sshd, address, state and users.
 
     client (the test)  10.80.N.1 ---- 10.80.N.2  host N         hosts reach each other through the client, which forwards
+                       fd80:0:0:M::1 ---- fd80:0:0:M::2         M = N + 1
 
 Only inside of namespaces.py. When the test is gone, however it ended, the kernel ends every process of every host.
 """
@@ -38,37 +39,41 @@ hostname "$NAME"
 for d in /opt /var/lib /root /home /tmp; do mount -t tmpfs -o mode=755 none $d; done
 chmod 1777 /tmp
 [ -z "$OPT" ] || mount -o "remount,$OPT" /opt
-for f in passwd group shadow; do mount --bind "$FILES/$f" /etc/$f; done
+for f in passwd group shadow hosts; do mount --bind "$FILES/$f" /etc/$f; done
 for home in /root /home/ann; do mkdir -p $home/.ssh; cp "$FILES/authorized_keys" $home/.ssh/; chmod 700 $home $home/.ssh; done
 chown -R 1500:1500 /home/ann
 mkdir -p /run/sshd
+eval "$SETUP"
 exec "$@"
 """
 
 
 class SshHost:
-    def __init__(self, folder, number, options=""):
-        self.number, self.folder = number, folder
-        self.name, self.address = f"h{number}", f"10.80.{number}.2"
+    def __init__(self, folder, number, options="", sshd="", key_type="ed25519", setup="", passwd=PASSWORDS, shadow=SHADOW):
+        """`options` of the mount of /opt; `sshd`: lines before those of sshd_config; `setup`: a script that runs as root before sshd starts."""
+        self.number, self.folder, self.key_type = number, folder, key_type
+        self.name, self.address, self.address6 = f"h{number}", f"10.80.{number}.2", f"fd80:0:0:{number + 1}::2"
         self.files = os.path.join(folder, self.name)
-        os.mkdir(self.files)
+        os.makedirs(self.files, exist_ok=True)
         self._link()
         self.make_key()
-        self._write("passwd", PASSWORDS)
+        self._write("passwd", passwd)
         self._write("group", GROUPS)
-        self._write("shadow", SHADOW, 0o600)
+        # There is no name server, and sudo looks its own host up.
+        self._write("hosts", f"127.0.0.1 localhost\n::1 localhost\n{self.address} {self.name}\n")
+        self._write("shadow", shadow, 0o600)
         shutil.copy(os.path.join(folder, "id.pub"), os.path.join(self.files, "authorized_keys"))
         self._write(
             "sshd_config",
-            f"ListenAddress {self.address}\nHostKey {self.files}/key\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
+            f"{sshd}\nListenAddress {self.address}\nListenAddress {self.address6}\nHostKey {self.files}/key\nPermitRootLogin yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n"
             f"UsePAM no\nPidFile none\nMaxStartups 100\n",
         )
         with open(f"{self.files}/log", "wb") as log:
-            self.process = self._start(options, log)
+            self.process = self._start({"OPT": options, "SETUP": setup}, log)
         wait_until(lambda: self.listens() or self._ended(), within=30, what=f"sshd of {self.name}")
 
-    def _start(self, options, log):
-        environment = {**os.environ, "NAME": self.name, "FILES": self.files, "OPT": options}
+    def _start(self, more, log):
+        environment = {**os.environ, "NAME": self.name, "FILES": self.files, **more}
         return subprocess.Popen(
             ["nsenter", f"--net=/run/netns/{self.name}", "unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
              "sh", "-c", MOUNTS, "sh", "/usr/bin/python3", "-c", INIT, SSHD, "-D", "-e", "-f", f"{self.files}/sshd_config"],
@@ -96,16 +101,19 @@ class SshHost:
         ip("-n", self.name, "addr", "add", f"{self.address}/30", "dev", "eth0")
         ip("-n", self.name, "link", "set", "eth0", "up")
         ip("-n", self.name, "route", "add", "default", "via", f"10.80.{self.number}.1")
+        ip("addr", "add", f"fd80:0:0:{self.number + 1}::1/64", "dev", f"v{self.number}", "nodad")
+        ip("-n", self.name, "addr", "add", f"{self.address6}/64", "dev", "eth0", "nodad")
+        ip("-n", self.name, "-6", "route", "add", "default", "via", f"fd80:0:0:{self.number + 1}::1")
 
     def make_key(self):
         for end in ("", ".pub"):
             if os.path.exists(f"{self.files}/key{end}"):
                 os.unlink(f"{self.files}/key{end}")
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{self.files}/key"], check=True)
+        subprocess.run(["ssh-keygen", "-q", "-t", self.key_type, "-N", "", "-f", f"{self.files}/key"], check=True)
 
     def known(self):
         with open(f"{self.files}/key.pub", encoding="utf-8") as file:
-            return f"{self.address} {' '.join(file.read().split()[:2])}\n"
+            return f"{self.address},{self.address6} {' '.join(file.read().split()[:2])}\n"
 
     def listens(self):
         try:
@@ -140,8 +148,9 @@ class SshHost:
 def prepare(folder):
     """The operator's key, and forwarding between the hosts."""
     ip("link", "set", "lo", "up")
-    with open("/proc/sys/net/ipv4/ip_forward", "w", encoding="ascii") as file:
-        file.write("1")
+    for setting in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
+        with open(f"/proc/sys/net/{setting}", "w", encoding="ascii") as file:
+            file.write("1")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", os.path.join(folder, "id")], check=True)
 
 

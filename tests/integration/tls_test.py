@@ -408,7 +408,7 @@ class Who(OverTcp):
         shown = self.cluster.output("cert", "show", node)
         self.assertRegex(
             shown,
-            rf"^for +node 'n0'\ncluster +{cluster_id}\nfrom +{time}\nuntil +{time}\n$",
+            rf"^for +node 'n0'\ncluster +{cluster_id}\nfrom +{time}\nuntil +{time}\nkey +[0-9a-f]{{64}}\n$",
         )
         self.assertEqual(shown, made.out)
         user = self.cluster.credentials(user="ann")

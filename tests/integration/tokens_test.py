@@ -1,22 +1,36 @@
 #!/usr/bin/python3
 """Join tokens and revocation: what the verbs print, and that a revoked certificate counts no more, also after a restart of the controller.
 
-Run:  /usr/bin/python3 tests/integration/tokens_test.py [-v] [CASE]       (needs openssl)
+Run:  /usr/bin/python3 tests/integration/tokens_test.py [-v] [CASE]       (needs openssl, python3-grpcio)
 """
 
+import contextlib
 import hashlib
 import json
 import os
+import pwd
 import re
 import signal
 import stat
 import subprocess
+import threading
 import time
 import unittest
 
+import grpc
+import tls
 from cluster import DEADLINE, Cluster, wait_until
+from flood_test import REFLECTION
+from screen import Screen
 
 WHY = "the machine is lost"
+HEALTH_WATCH = "/grpc.health.v1.Health/Watch"
+
+
+def until(event):
+    """One request of reflection, and no end of them before the event."""
+    yield b"\x3a\x00"  # list_services
+    event.wait()
 
 
 class OverTcp(unittest.TestCase):
@@ -44,6 +58,45 @@ class OverTcp(unittest.TestCase):
         )
 
 
+class OnATerminal(OverTcp):
+    def rows(self, *args):
+        with Screen(
+            self.cluster.command(*args), self.cluster.env, cwd=self.cluster.dir, patience=DEADLINE
+        ) as screen:
+            self.assertEqual(screen.wait(), 0, screen)
+        self.assertFalse(any(screen.wrapped), screen)
+        return screen.rows
+
+    def test_no_column_is_lost_at_80_columns(self):
+        """A serial of 40 letters, and a long reason, pushed the columns behind them over the edge."""
+        node = "gpu-17.rack-12.hall-3.site-north-of-the-river"
+        self.cluster.credentials(node=node)
+        self.cluster.credentials(user="ann")
+        self.cluster.muster("cert", "revoke", node, "--why", "the machine is lost, " * 9, code=0)
+        for pattern in ("gpu-*.rack-12.hall-3.site-north-of-the-river", "n0"):
+            self.cluster.muster("token", "create", "--node", pattern, "--uses", "10000", code=0)
+        me = pwd.getpwuid(os.getuid()).pw_name
+        minute = r"\d{4}-\d\d-\d\dT\d\d:\d\dZ"
+        rows = self.rows("cert", "ls")
+        self.assertEqual(rows[0].split(), ["OF", "STATE", "ISSUED", "UNTIL", "BY", "WHY"])
+        self.assertRegex(rows[2], rf"^node gpu-17\.r\S* +revoked +\S+ ago +{minute} +{me} +the machine is")
+        self.assertRegex(rows[1], rf"^user ann +counts +\S+ ago +{minute} +{me} +-$")
+        rows = self.rows("token", "ls")
+        self.assertEqual(rows[0].split(), ["TOKEN", "FOR", "STATE", "USED", "CREATED", "UNTIL", "BY"])
+        self.assertEqual(len(rows), 3)
+        for row in rows[1:]:
+            self.assertRegex(row, rf"^[0-9a-f]{{10}} +(gpu-\S+|n0) +open +0/10000 +\S+ ago +{minute} +{me}$")
+        # What is asked for whole is whole, also there.
+        serials = [one["serial"] for one in self.certificates()]
+        with Screen(
+            self.cluster.command("cert", "ls", "-o", "wide"), self.cluster.env, cwd=self.cluster.dir,
+            patience=DEADLINE,
+        ) as screen:  # fmt: skip
+            self.assertEqual(screen.wait(), 0, screen)
+        for serial in serials:
+            self.assertTrue(any(serial in line for line in screen.history()), screen)
+
+
 class Tokens(OverTcp):
     def test_a_token_is_made_listed_and_revoked(self):
         file = self.cluster.path("join.token")
@@ -51,9 +104,7 @@ class Tokens(OverTcp):
         self.assertEqual(stat.S_IMODE(os.stat(file).st_mode), 0o600)
         with open(file, encoding="utf-8") as opened:
             text = opened.read()
-        found = re.fullmatch(
-            r"muster-join-1:([0-9a-f]{10}):([0-9a-f]{40}):([0-9a-f]{64})\n", text
-        )
+        found = re.fullmatch(r"muster-join-1:([0-9a-f]{10}):([0-9a-f]{40}):([0-9a-f]{64})\n", text)
         self.assertIsNotNone(found, text)
         token, secret, authority = found.groups()
         der = subprocess.run(
@@ -65,7 +116,7 @@ class Tokens(OverTcp):
         self.assertEqual(list(listed), [token])
         self.assertEqual(listed[token]["nodes"], "gpu-*")
         self.assertEqual(listed[token]["uses"], 16)
-        self.assertEqual(listed[token]["actor"], "owner")
+        self.assertEqual(listed[token]["actor"], pwd.getpwuid(os.getuid()).pw_name)
         self.assertRegex(self.cluster.output("token", "ls"), rf"{token} +gpu-\* +open +0/16 ")
         self.assertEqual(self.cluster.output("token", "ls", "-o", "name"), token + "\n")
         self.assertEqual(self.cluster.output("token", "revoke", token), f"{token} revoked\n")
@@ -95,12 +146,39 @@ class Tokens(OverTcp):
         )
 
 
+class ServedByGrpc(OverTcp):
+    """Health and reflection are streams of gRPC's own."""
+
+    def test_their_streams_end_too(self):
+        credentials = {user: self.cluster.credentials(user=user) for user in ("ann", "bob")}
+        ends = {}
+        with contextlib.ExitStack() as stack:
+            for user in credentials:
+                channel = stack.enter_context(tls.channel(grpc, self.cluster, credentials[user]))
+                never = threading.Event()
+                stack.callback(never.set)
+                for name, call in (
+                    ("health", channel.unary_stream(HEALTH_WATCH)(b"", timeout=600)),
+                    ("reflection", channel.stream_stream(REFLECTION)(until(never), timeout=600)),
+                ):
+                    stack.callback(call.cancel)
+                    next(call)
+                    ends[user, name] = threading.Event()
+                    call.add_callback(ends[user, name].set)
+                    ends[user, name].call = call
+            self.cluster.muster("cert", "revoke", "--user", "ann", "--why", WHY, code=0)
+            for name in ("health", "reflection"):
+                self.assertTrue(ends["ann", name].wait(5), f"the stream of {name} goes on")
+                call = ends["ann", name].call
+                self.assertEqual(call.code(), grpc.StatusCode.UNAUTHENTICATED)
+                self.assertIn(f"the certificate of user 'ann' was revoked: {WHY}", call.details())
+                self.assertFalse(ends["bob", name].is_set())
+
+
 class Revoked(OverTcp):
     def setUp(self):
         super().setUp()
-        self.agents = {
-            node: self.cluster.agent(node, tcp=True, devices=1) for node in ("n0", "n1")
-        }
+        self.agents = {node: self.cluster.agent(node, tcp=True, devices=1) for node in ("n0", "n1")}
         for agent in self.agents.values():
             self.logged(agent, "attached to the controller")
 
@@ -125,7 +203,7 @@ class Revoked(OverTcp):
         self.assertEqual(self.agents["n1"].logged().count("attached to the controller"), 1)
         (event,) = [one for one in self.events() if one["type"] == "certificate-revoked"]
         self.assertEqual(event["node"], "n0")
-        self.assertIn("(by owner)", event["text"])
+        self.assertIn(f"(by {pwd.getpwuid(os.getuid()).pw_name})", event["text"])
         self.controller.stop(signal.SIGKILL)
         times = self.agents["n0"].logged().count(refused)
         self.controller = self.cluster.controller(listen=self.address)

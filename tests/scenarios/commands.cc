@@ -82,6 +82,9 @@ v1::JobSpec spec_of(const Command& command) {
   spec.mutable_launch()->set_lockstep(command.option("lockstep", "yes") == "yes");
   spec.mutable_network()->set_master_port(number_of(command.option("port", "0")));
   spec.mutable_checkpoint()->set_layout(command.option("layout", "megatron"));
+  if (const std::string storage = command.option("storage"); !storage.empty())
+    spec.mutable_checkpoint()->set_storage(storage == "shared" ? v1::CHECKPOINT_STORAGE_SHARED
+                                                               : v1::CHECKPOINT_STORAGE_LOCAL);
   spec.mutable_resume()->set_enabled(command.option("resume", "yes") == "yes");
   auto& recovery = *spec.mutable_recovery();
   recovery.set_max_restarts(number_of(command.option("max_restarts", "20")));
@@ -149,6 +152,8 @@ void limits(World& world, const Command& command) {
     limits.port_first = static_cast<std::uint16_t>(number_of(command.option("port_first")));
   if (command.has("port_last"))
     limits.port_last = static_cast<std::uint16_t>(number_of(command.option("port_last")));
+  if (command.has("outputs_root"))
+    limits.outputs_root = limits.cluster_out = command.option("outputs_root");
 }
 
 void node(World& world, const Command& command) {
@@ -482,6 +487,20 @@ void heartbeat(World& world, const Command& command) {
   world.see(heard);
 }
 
+// A heartbeat with what the node's agent has found in the directory of outputs.
+void outputs(World& world, const Command& command) {
+  const std::string node = command.word(0);
+  core::HeartbeatHeard heard{.node = NodeName(node),
+                             .connection = world.agents.at(node).connection};
+  v1::OutputsReading& reading = *heard.heartbeat.mutable_host()->mutable_outputs();
+  reading.set_root(world.limits.outputs_root);
+  reading.set_trouble(command.option("trouble"));
+  reading.set_storage_id(command.option("storage"));
+  for (const std::string& one : list_of(command.option("sees", node)))
+    reading.add_instances(world.agents.at(one).instance);
+  world.see(heard);
+}
+
 void logs(World& world, const Command& command) {
   const core::JobRecord job = job_named(world, command.word(0));
   for (const core::AttemptRecord& attempt : job.attempts) {
@@ -585,6 +604,7 @@ constexpr Verb kVerbs[] = {
     {"clock-skewed", clock_skewed},
     {"first-step", first_step},
     {"heartbeat", heartbeat},
+    {"outputs", outputs},
     {"logs", logs},
     {"stage", stage},
     {"submit-chain", submit_chain},
@@ -607,6 +627,12 @@ constexpr Verb kVerbs[] = {
     {"remove-node",
      [](World& world, const Command& command) {
        world.put(core::RemoveNode{.node = NodeName(command.word(0)), .actor = "owner"});
+     }},
+    {"rename-node",
+     [](World& world, const Command& command) {
+       world.put(core::RenameNode{.node = NodeName(command.word(0)),
+                                  .new_name = NodeName(command.word(1)),
+                                  .actor = "owner"});
      }},
     {"advance",
      [](World& world, const Command& command) { world.advance(duration_of(command.word(0))); }},

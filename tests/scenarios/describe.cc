@@ -53,6 +53,10 @@ class Describer {
   std::string operator()(const core::NodeRemoved& event) const {
     return fmt::format("node {} removed by {}", event.node.str(), event.actor);
   }
+  std::string operator()(const core::NodeRenamed& event) const {
+    return fmt::format("node {} renamed to {} by {}", event.node.str(), event.new_name.str(),
+                       event.actor);
+  }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("{} submitted as {}", event.spec.name(), event.job.str());
   }
@@ -152,7 +156,8 @@ class Describer {
     return fmt::format("tombstone of {} dropped", event.job.str());
   }
   std::string operator()(const core::TokenCreated& event) const {
-    return fmt::format("token {} created for {}", event.token, event.nodes);
+    return fmt::format("token {} created for {}", event.token,
+                       event.user.empty() ? event.nodes : event.user);
   }
   std::string operator()(const core::TokenRevoked& event) const {
     return fmt::format("token {} revoked", event.token);
@@ -163,6 +168,9 @@ class Describer {
   std::string operator()(const core::CertificateRevoked& event) const {
     return fmt::format("certificates of {} revoked{}", core::text_of(event.subject),
                        event.key.empty() ? "" : ": one key");
+  }
+  std::string operator()(const core::AuthorityChanged& event) const {
+    return fmt::format("CA {}: step {}", event.sha256, static_cast<int>(event.step));
   }
 
  private:

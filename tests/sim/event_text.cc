@@ -40,6 +40,9 @@ struct Text {
   std::string operator()(const core::NodeRemoved& event) const {
     return fmt::format("node removed: {}", event.node.str());
   }
+  std::string operator()(const core::NodeRenamed& event) const {
+    return fmt::format("node renamed: {} to {}", event.node.str(), event.new_name.str());
+  }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("submitted: {} ({})", event.job.str(), event.spec.name());
   }
@@ -132,7 +135,8 @@ struct Text {
     return fmt::format("tombstone dropped: {}", event.job.str());
   }
   std::string operator()(const core::TokenCreated& event) const {
-    return fmt::format("token {} created for {}", event.token, event.nodes);
+    return fmt::format("token {} created for {}", event.token,
+                       event.user.empty() ? event.nodes : event.user);
   }
   std::string operator()(const core::TokenRevoked& event) const {
     return fmt::format("token {} revoked", event.token);
@@ -143,6 +147,9 @@ struct Text {
   std::string operator()(const core::CertificateRevoked& event) const {
     return fmt::format("certificates of {} revoked{}", core::text_of(event.subject),
                        event.key.empty() ? "" : ": one key");
+  }
+  std::string operator()(const core::AuthorityChanged& event) const {
+    return fmt::format("CA {}: step {}", event.sha256, static_cast<int>(event.step));
   }
 };
 

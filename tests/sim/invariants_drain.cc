@@ -22,6 +22,8 @@ class DrainIsKept : public Invariant {
       ++world_.coverage.seen["node drained"];
     if (std::holds_alternative<core::NodeUndrained>(event.body))
       ++world_.coverage.seen["node undrained"];
+    if (std::holds_alternative<core::NodeRenamed>(event.body))
+      ++world_.coverage.seen["node renamed"];
   }
 
  private:

@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
   std::optional<std::uint64_t> seed;
   std::string seeds, mutant_name;
   bool mutants = false, check_coverage = false;
-  std::uint64_t mutant_seeds = 12'000;
+  std::uint64_t mutant_seeds = 16'000;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   app.add_option("--seed", seed, "run this history and print its trace");
   app.add_option("--seeds", seeds, "run histories A..B quietly, print what they went through");

@@ -6,8 +6,10 @@
 
 namespace muster::sim {
 namespace {
-constexpr std::uint64_t kOwnNumbers = 0xD1B54A32D192ED03ULL;
-constexpr std::uint64_t kHistoriesWithDrains = 40;  // of 100
+constexpr std::uint64_t kOwnNumbers = 0xD1B54A32D192ED03ULL,
+                        kNumbersOfRenames = 0xA24BAED4963EE407ULL;
+constexpr std::uint64_t kHistoriesWithRenames = 20;  // of 100
+constexpr std::uint64_t kHistoriesWithDrains = 40;   // of 100
 // From a deadline to the end of the last process there, while nothing disturbs: the order, any
 // plan's grace of a stop, the scans of a sweep.
 constexpr Time kStopBound = 40 * kSecond;
@@ -15,9 +17,12 @@ constexpr Time kSettled = 120 * kSecond;  // after the storm: longer than any si
 }  // namespace
 
 OperatorModel::OperatorModel(World& world)
-    : world_(world), rng_(world.scenario.seed * kOwnNumbers + 1) {}
+    : world_(world),
+      rng_(world.scenario.seed * kOwnNumbers + 1),
+      renames_(world.scenario.seed * kNumbersOfRenames + 1) {}
 
 void OperatorModel::begin() {
+  if (renames_.percent(kHistoriesWithRenames)) rename_some();
   if (!rng_.percent(kHistoriesWithDrains)) return;
   drain_some();
   undrain_all_others();
@@ -67,6 +72,30 @@ void OperatorModel::undrain_all_others() {
       ask(core::UndrainNode{.node = machine->name(), .actor = "owner"});
   }
   world_.timeline.after(kSecond, [this] { undrain_all_others(); });
+}
+
+void OperatorModel::rename_some() {
+  world_.timeline.after(renames_.between(2, 20) * kSecond, [this] {
+    if (world_.timeline.now() >= world_.scenario.storm_until) return;
+    const NodeName node = renames_.pick(world_.machines)->name();
+    const NodeName renamed(node.str() + "-old");
+    const core::Ledger& ledger = world_.controller.ledger();
+    const auto parts = ledger.indexes.node_parts.find(node);
+    const bool open = parts != ledger.indexes.node_parts.end() && !parts->second.open.empty();
+    if (ledger.nodes.contains(node) && !open) {
+      ask(core::RenameNode{.node = node, .new_name = renamed, .actor = "owner"});
+      remove_renamed(renamed);
+    }
+    rename_some();
+  });
+}
+
+void OperatorModel::remove_renamed(const NodeName& node) {
+  world_.timeline.after(renames_.between(1, 10) * kSecond, [this, node] {
+    if (!world_.controller.ledger().nodes.contains(node)) return;
+    ask(core::RemoveNode{.node = node, .actor = "owner"});
+    remove_renamed(node);
+  });
 }
 
 void OperatorModel::drain_in_calm() {

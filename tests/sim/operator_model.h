@@ -5,8 +5,12 @@
 // later. After the storm, one node is drained with a deadline while nothing disturbs: then nothing
 // of a job may be left there when the time that a stop takes is over.
 //
-// It has random numbers of its own, so that a history without drains is the same as it was before
-// there were any.
+// In some histories nodes that are away, and of which nothing is open, are renamed during the
+// storm. Their agents keep the old name, so each of them comes back as a new node, and the renamed
+// one is removed.
+//
+// It has random numbers of its own, and others for the renames, so that a history without them is
+// the same as it was before there were any.
 #pragma once
 
 #include <optional>
@@ -32,11 +36,13 @@ class OperatorModel {
   void undrain_all_others();
   void drain_in_calm();
   void must_be_empty(const NodeName& node);
+  void rename_some();
+  void remove_renamed(const NodeName& node);
   void ask(core::Input input);
   [[nodiscard]] bool drains(const NodeName& node) const;
 
   World& world_;
-  Rng rng_;
+  Rng rng_, renames_;
   std::set<NodeName> wanted_;  // drained, or to be drained
 };
 

@@ -37,6 +37,16 @@ inline std::string read_dump(const std::filesystem::path& file) {
 // The files of one dump in a folder of its format. The first is the one that no other dump has.
 using DumpFiles = std::vector<std::string>;
 
+// Copies a directory of a dump for readers that believe only files which nobody else may write. The
+// checkout's umask decides about those in the dump.
+inline void copy_dump(const std::filesystem::path& from, const std::filesystem::path& to) {
+  namespace fs = std::filesystem;
+  fs::copy(from, to, fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(to))
+    fs::permissions(entry.path(), fs::perms::group_write | fs::perms::others_write,
+                    fs::perm_options::remove);
+}
+
 // Returns the folders of FORMAT that have such a dump, sorted. Throws if one has only a part of it.
 inline std::vector<std::filesystem::path> dumps_with(std::string_view format,
                                                      const DumpFiles& files) {

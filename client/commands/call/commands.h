@@ -32,6 +32,8 @@ void add_cluster(CLI::App& app, Context& context, int& exit);
 void add_doctor(CLI::App& app, Context& context, int& exit);
 void add_cert(CLI::App& app, Context& context, int& exit);
 void add_token(CLI::App& app, Context& context, int& exit);
+void add_login(CLI::App& app, Context& context, int& exit);
+void add_logout(CLI::App& app, Context& context, int& exit);
 void add_ranktable(CLI::App& app, Context& context, int& exit);
 void add_deploy(CLI::App& app, Context& context, int& exit);
 void add_local(CLI::App& app, Context& context, int& exit);

@@ -6,9 +6,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "client/commands/call/local_paths.h"
+#include "client/commands/call/login_files.h"
+#include "common/enrol/socket_place.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/endpoint_file.h"
 #include "common/rpc/status.h"
@@ -58,40 +62,57 @@ std::string innermost(const std::string& message) {
   return at == std::string::npos ? message : message.substr(at + 2);
 }
 
+bool is_address(const std::string& controller) {
+  return controller.starts_with("unix:") ||
+         (!controller.empty() && controller.find('/') == std::string::npos &&
+          controller.find(':') != std::string::npos);
+}
+
+// The endpoint file that is meant where --controller is not given: the private cluster's, which is
+// there while that cluster is up; else that of a login.
+std::filesystem::path default_endpoint(const std::optional<LoginFiles>& login) {
+  std::filesystem::path local = local_endpoint(default_local_dir());
+  std::error_code ignored;
+  if (!login || std::filesystem::exists(local, ignored)) return local;
+  return login->endpoint();
+}
+
+Result<rpc::Endpoint> endpoint_of_file(const std::string& path, const std::string& credentials) {
+  auto loaded = rpc::load_endpoint(path, credentials);
+  if (loaded) return loaded;
+  if (loaded.error().code == ErrorCode::NotFound) {
+    std::error_code ignored;
+    const bool may_log_in = std::filesystem::exists(enrol::kLoginSocket, ignored);
+    return fail(ErrorCode::Unreachable,
+                fmt::format("finding a controller: there is no endpoint file '{}'; {}start a "
+                            "private cluster with 'muster local up', or name one with --controller",
+                            path, may_log_in ? "log in to this machine's ('muster login'), " : ""));
+  }
+  if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) {
+    return fail(ErrorCode::NotAllowed,
+                fmt::format("finding a controller: the endpoint file '{}' is not yours to "
+                            "read; this is another user's private cluster, 'muster local up' "
+                            "starts one of your own",
+                            path));
+  }
+  return loaded;
+}
+
 }  // namespace
 
 Result<Session> Context::connect() const {
-  rpc::Endpoint endpoint;
-  const bool is_address = controller.starts_with("unix:") ||
-                          (!controller.empty() && controller.find('/') == std::string::npos &&
-                           controller.find(':') != std::string::npos);
-  if (is_address) {
-    auto found = rpc::endpoint_at(controller, credentials);
-    if (!found) return fail(std::move(found.error()));
-    endpoint = std::move(*found);
-  } else {
-    const std::string path =
-        controller.empty() ? local_endpoint(default_local_dir()).string() : controller;
-    auto loaded = rpc::load_endpoint(path, credentials);
-    if (!loaded) {
-      if (loaded.error().code == ErrorCode::NotFound) {
-        return fail(
-            ErrorCode::Unreachable,
-            fmt::format("finding a controller: there is no endpoint file '{}'; start a private "
-                        "cluster with 'muster local up', or name one with --controller",
-                        path));
-      }
-      if (::access(path.c_str(), R_OK) != 0 && errno == EACCES) {
-        return fail(ErrorCode::NotAllowed,
-                    fmt::format("finding a controller: the endpoint file '{}' is not yours to "
-                                "read; this is another user's private cluster, 'muster local up' "
-                                "starts one of your own",
-                                path));
-      }
-      return fail(std::move(loaded.error()));
-    }
-    endpoint = std::move(*loaded);
+  const auto login = present_login();
+  const bool by_login = login && credentials.empty();
+  const std::string used = by_login ? login->credentials().string() : credentials;
+  const std::string where = controller.empty() ? default_endpoint(login).string() : controller;
+  auto found = is_address(where) ? rpc::endpoint_at(where, used) : endpoint_of_file(where, used);
+  if (!found) {
+    Error error = std::move(found.error());
+    if (by_login && error.message.contains(used))
+      error.message += "; 'muster login' gets another certificate";
+    return fail(std::move(error));
   }
+  const rpc::Endpoint endpoint = std::move(*found);
   // The socket's callers may do everything: whoever names a user's file does not want that. The
   // variable may be set for other clusters.
   const char* variable = std::getenv("MUSTER_CREDENTIALS");
@@ -128,6 +149,11 @@ Error to_error(const Session& session, const grpc::Status& status) {
                           "who runs this cluster may use it",
                           session.where)};
     }
+    if (rpc::is_no_grpc(status))
+      return {ErrorCode::Unreachable,
+              fmt::format("calling the controller at '{}': it has TLS, but not gRPC: is this its "
+                          "enrolment port? Give the port of its --listen",
+                          session.where)};
     if (!session.where.starts_with("unix:")) {
       return {
           ErrorCode::Unreachable,

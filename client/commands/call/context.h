@@ -65,9 +65,10 @@ struct Session {
 };
 
 struct Context {
-  // --controller: address or endpoint file; empty = the private cluster's endpoint file
+  // --controller: address or endpoint file; empty = the private cluster's endpoint file, where
+  // there is one, else that of a login (login_files.h)
   std::string controller;
-  std::string credentials;  // --credentials: a file, for host:port
+  std::string credentials;  // --credentials: a file, for host:port; empty = those of a login
   render::Style out;        // stdout
   render::Style err;        // stderr
   // The words behind "--": another program's command line, which the parser of muster's own options

@@ -79,6 +79,7 @@ constexpr auto kMeanings = std::to_array<std::pair<std::string_view, std::string
     {"log", "logs"},     {"tail", "logs"},      {"top", "watch"},       {"follow", "watch"},
     {"attach", "watch"}, {"restart", "resume"}, {"check", "validate"},  {"lint", "validate"},
     {"nodes", "node"},   {"hosts", "node"},     {"checkpoint", "ckpt"}, {"help", "--help"},
+    {"signin", "login"}, {"auth", "login"},     {"whoami", "login"},    {"signout", "logout"},
 });
 
 // Returns an empty text if no verb is near.

@@ -1,11 +1,12 @@
-// muster cert issue | show | ls | revoke: certificates, by which agents and users call the
-// controller over TCP.
+// muster cert issue | show | ls | revoke | ca | rotate | import: certificates, by which agents and
+// users call the controller over TCP, and the CA that signs them.
 #include <fmt/format.h>
 
 #include <filesystem>
 
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
+#include "client/commands/cert/authority.h"
 #include "client/commands/cert/issued.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
@@ -20,7 +21,9 @@ struct IssueOptions {
   std::string node, user, file, lifetime;
 };
 
-void print_credentials(const Context& context, const pki::Credentials& credentials) {
+Result<void> print_credentials(const Context& context, const pki::Credentials& credentials) {
+  const auto key = pki::Key::from_pem(credentials.key_pem);
+  if (!key) return fail(Error(key.error()));
   const auto line = [&](std::string_view name, const std::string& value) {
     fmt::print("{}", render::field_line(context.out, name, value));
   };
@@ -28,6 +31,8 @@ void print_credentials(const Context& context, const pki::Credentials& credentia
   line("cluster", credentials.identity.cluster);
   line("from", utc_text(credentials.not_before));
   line("until", utc_text(credentials.not_after));
+  line("key", key->public_digest());
+  return {};
 }
 
 // The key is made here, and only its public half goes to the controller.
@@ -68,7 +73,8 @@ Result<int> issue(const Context& context, const IssueOptions& options) {
   if (!credentials) return fail(Error(credentials.error()).in("reading the controller's answer"));
   if (auto written = pki::create_credentials(file, *credentials); !written)
     return fail(std::move(written.error()));
-  print_credentials(context, *credentials);
+  if (auto shown = print_credentials(context, *credentials); !shown)
+    return fail(std::move(shown.error()));
   fmt::print(stderr, "{} it holds a private key: carry '{}' over SSH, and keep its mode 0600\n",
              context.err.paint(render::Tint::Dim, "note:"), file.string());
   return kOk;
@@ -77,7 +83,8 @@ Result<int> issue(const Context& context, const IssueOptions& options) {
 Result<int> show_file(const Context& context, const std::string& file) {
   const auto credentials = pki::read_credentials(file);
   if (!credentials) return fail(Error(credentials.error()));
-  print_credentials(context, *credentials);
+  if (auto shown = print_credentials(context, *credentials); !shown)
+    return fail(std::move(shown.error()));
   if (auto valid = credentials->check_time(system_clock().now().wall); !valid)
     return fail(std::move(valid.error()));
   return kOk;
@@ -123,6 +130,7 @@ void add_cert(CLI::App& app, Context& context, int& exit) {
   on_chosen(*showing, context, exit,
             [file](const Context& chosen) { return show_file(chosen, *file); });
   add_issued_verbs(*command, context, exit);
+  add_authority_verbs(*command, context, exit);
 }
 
 }  // namespace muster::client

@@ -29,29 +29,38 @@ void print_certificates(const Context& context, const v1::ListCertificatesRespon
     return;
   }
   const WallTime now = system_clock().now().wall;
-  render::Table table{
-      .columns =
-          {{"OF"}, {"STATE"}, {"ISSUED", render::Align::Right}, {"UNTIL"}, {"BY"}, {"SERIAL"}},
-      .rows = {}};
-  if (wide) table.columns.push_back({"KEY (SHA-256)"});
+  render::Table table{.columns = {{"OF", render::Align::Left, 12},
+                                  {"STATE"},
+                                  {"ISSUED", render::Align::Right},
+                                  {"UNTIL"},
+                                  {"BY", render::Align::Left, 8},
+                                  {"WHY"}},
+                      .rows = {}};
+  if (wide) {
+    table.columns.push_back({"SERIAL"});
+    table.columns.push_back({"KEY (SHA-256)"});
+  }
   for (const auto& one : answer.certificates()) {
     const bool ended = to_wall(one.not_after()) < now;
     const std::string state = one.has_revoked_at() ? "revoked" : ended ? "ended" : "counts";
-    std::vector<std::string> row = {
-        owner_text(one),
-        context.out.paint(state == "counts"    ? render::Tint::Good
-                          : state == "revoked" ? render::Tint::Bad
-                                               : render::Tint::Dim,
-                          state + (one.why().empty() ? "" : ": " + one.why())),
-        render::ago_text(one.issued_at(), now),
-        utc_text(to_wall(one.not_after())),
-        one.actor(),
-        one.serial()};
-    if (wide) row.push_back(one.key_sha256());
+    std::vector<std::string> row = {owner_text(one),
+                                    context.out.paint(state == "counts"    ? render::Tint::Good
+                                                      : state == "revoked" ? render::Tint::Bad
+                                                                           : render::Tint::Dim,
+                                                      state),
+                                    render::ago_text(one.issued_at(), now),
+                                    render::minute_text(one.not_after()),
+                                    one.actor(),
+                                    one.why().empty() ? "-" : one.why()};
+    if (wide) {
+      row.push_back(one.serial());
+      row.push_back(one.key_sha256());
+    }
     table.rows.push_back(std::move(row));
   }
-  fmt::print("{}", render::to_text(table, context.out,
-                                   render::is_terminal(1) ? render::terminal_width(1) : 0));
+  // A serial or a digest that is cut is of no use: `wide` is never cut.
+  const std::size_t width = !wide && render::is_terminal(1) ? render::terminal_width(1) : 0;
+  fmt::print("{}", render::to_text(table, context.out, width));
 }
 
 // All pages.
@@ -118,6 +127,7 @@ void add_issued_verbs(CLI::App& cert, Context& context, int& exit) {
       "ls", "List the certificates that were issued, until 30 days after their end");
   auto output = std::make_shared<std::string>("table");
   add_output_option(*ls, *output);
+  ls->footer("-o wide adds each certificate's serial and the SHA-256 of its key.");
   on_chosen(*ls, context, exit,
             [output](const Context& chosen) { return list_certificates(chosen, *output); });
   CLI::App* revoking = cert.add_subcommand(
@@ -130,7 +140,7 @@ void add_issued_verbs(CLI::App& cert, Context& context, int& exit) {
       ->type_name("NAME");
   revoking
       ->add_option("--serial", options->serial,
-                   "the key of this one certificate, from 'muster cert ls'")
+                   "the key of this one certificate, from 'muster cert ls -o wide'")
       ->type_name("SERIAL");
   revoking->add_option("--why", options->why, "kept, and shown to whoever is refused")
       ->type_name("TEXT")

@@ -58,9 +58,12 @@ std::string jobs_text(const v1::GetClusterStatusResponse& status) {
 // What is not well at the controller, and certificates that end soon.
 std::vector<render::Check> troubles(const Cluster& cluster, WallTime now) {
   std::vector<render::Check> all = render::controller_checks(cluster.status, now);
+  if (auto outputs = render::shared_outputs_check(cluster.nodes.nodes()))
+    all.push_back(*std::move(outputs));
   for (const v1::Node& node : cluster.nodes.nodes()) {
     for (render::Check& check : render::node_checks(node, cluster.status.version(), now)) {
-      if (check.what == "certificate" || check.what == "disk") all.push_back(std::move(check));
+      if (check.what == "certificate" || check.what == "disk" || check.what == "outputs")
+        all.push_back(std::move(check));
     }
   }
   std::erase_if(all, [](const render::Check& check) { return check.level == render::Level::Ok; });
@@ -78,12 +81,15 @@ void print_cluster(const Context& context, const Cluster& cluster) {
   for (const std::string& address : status.addresses()) line("address", address);
   line("uptime", status.has_uptime() ? render::duration_text(to_duration(status.uptime())) : "-");
   line("state", status.state_dir());
-  line("journal", fmt::format("{} rows, {}", status.journal_index(),
+  // Not how many there are: rows of archived jobs are gone, and an accepted loss skips numbers.
+  line("journal", fmt::format("newest row {}, {}", status.journal_index(),
                               render::bytes_text(status.journal_bytes())));
   line("disk", status.disk_bytes() == 0
                    ? "-"
                    : fmt::format("{} of {} free", render::bytes_text(status.disk_bytes_free()),
                                  render::bytes_text(status.disk_bytes())));
+  const auto outputs = render::shared_outputs_check(cluster.nodes.nodes());
+  line("outputs", outputs ? outputs->text : status.outputs_root());
   line("agents", agents_text(cluster.nodes));
   line("jobs", jobs_text(status));
   const WallTime now = status.has_now() ? to_wall(status.now()) : system_clock().now().wall;
@@ -119,8 +125,8 @@ void add_cluster(CLI::App& app, Context& context, int& exit) {
       "status", "Show the controller, its disk, its agents by state, and its jobs by phase");
   add_output_option(*one, *output, render::Names::No);
   one->footer(
-      "Below that: what is not well at the controller, full disks of nodes, and certificates that "
-      "end within 14 days.\n"
+      "Below that: what is not well at the controller, full disks of nodes, outputs that nodes do "
+      "not share or cannot write, and certificates that end within 14 days.\n"
       "'muster doctor' checks more, also from this machine, and says what to do.");
   on_chosen(*one, context, exit,
             [output](const Context& chosen) { return status(chosen, *output); });

@@ -90,6 +90,8 @@ std::vector<Check> check_all(const Context& context) {
                    .what = "none",
                    .text = "no node has registered",
                    .advice = "start 'muster-agent --controller ADDRESS' on each machine"});
+  if (auto outputs = render::shared_outputs_check(nodes->nodes()))
+    all.push_back(*std::move(outputs));
   for (const v1::Node& node : nodes->nodes())
     add(all, render::node_checks(node, status->version(), now));
   return all;
@@ -161,8 +163,8 @@ void add_doctor(CLI::App& app, Context& context, int& exit) {
   command->footer(
       "It checks, from this machine: is there a controller, does it answer, how long are the "
       "certificates good, do the clocks and the versions agree; and for each node: is it "
-      "connected, its clock, the disk of its agent's state directory, control groups, missing "
-      "programs.\n"
+      "connected, its clock, the disk of its agent's state directory, the directory of outputs "
+      "and which nodes share it, control groups, missing programs.\n"
       "Each line is ok, warn or bad. Exit 1 if one is bad.");
   on_chosen(*command, context, exit,
             [output](const Context& chosen) { return doctor(chosen, *output); });

@@ -37,9 +37,13 @@ void add_deploy_options(CLI::App& command, DeployOptions& options) {
       .add_option("--ssh-config", options.ssh_config,
                   "in place of ~/.ssh/config: aliases, users, keys and jumps of hosts")
       ->type_name("FILE");
+  command.add_flag("--accept-new", options.accept_new,
+                   "record the keys of hosts that no known_hosts file names, as host_keys: "
+                   "accept_new does; a changed key stays an error");
 }
 
-void add_bundle_option(CLI::App& command, DeployOptions& options) {
+void add_rollout_options(CLI::App& command, DeployOptions& options) {
+  add_deploy_options(command, options);
   command
       .add_option("--bundle", options.bundles,
                   "a release, muster-VERSION-ARCH.tar.gz; may be given again, one for each "
@@ -48,33 +52,66 @@ void add_bundle_option(CLI::App& command, DeployOptions& options) {
       ->allow_extra_args(false);
 }
 
-Result<hosts::HostsFile> read_hosts_file(const std::string& file) {
-  auto text = io::read_regular_file(file, spec::kSpecBytesMax);
+Result<std::unique_ptr<DeployCall>> begin_deploy(const DeployOptions& options) {
+  auto text = io::read_regular_file(options.file, spec::kSpecBytesMax);
   if (!text) return fail(std::move(text.error()).in("reading the hosts file"));
   auto read = hosts::read_hosts(*text);
   if (!read.problems.empty()) {
-    std::string problems = spec::format(read.problems, file);
+    std::string problems = spec::format(read.problems, options.file);
     while (!problems.empty() && problems.back() == '\n') problems.pop_back();
     return fail(ErrorCode::InvalidArgument, std::move(problems));
   }
-  return std::move(read.file);
-}
-
-Result<rollout::Programs> programs_of_options(const DeployOptions& options) {
-  if (!options.bundles.empty()) return rollout::Programs::from_bundles(options.bundles);
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return rollout::Programs::from_directory(self.parent_path());
-}
-
-rollout::Crew make_crew(const DeployOptions& options, ssh::Prompts& prompts) {
-  ssh::Options ssh;
-  ssh.ssh_config = options.ssh_config;
-  return {
-      .options = std::move(ssh),
-      .prompts = &prompts,
+  if (options.accept_new) {
+    read.file.controller.login.accept_new = true;
+    for (hosts::Agent& agent : read.file.agents) agent.login.accept_new = true;
+  }
+  auto call = std::make_unique<DeployCall>(std::move(read.file));
+  call->crew = {
+      .options = {.ssh_config = options.ssh_config},
+      .prompts = &call->prompts,
       .progress = [lines = std::make_shared<ProgressLines>()](
-                      const std::string& name, const std::string& text) { (*lines)(name, text); }};
+                      const std::string& name, const std::string& step) { (*lines)(name, step); }};
+  return call;
+}
+
+Result<SurveyedHosts> survey_hosts(const DeployCall& call, const DeployOptions& options) {
+  std::error_code error;
+  auto programs = options.bundles.empty()
+                      ? rollout::Programs::from_directory(
+                            std::filesystem::read_symlink("/proc/self/exe", error).parent_path())
+                      : rollout::Programs::from_bundles(options.bundles);
+  if (!programs) return fail(std::move(programs.error()));
+  SurveyedHosts out{.programs = std::move(*programs), .hosts = {}};
+  out.hosts = rollout::survey(rollout::wanted_of(call.file), call.file.controller, &out.programs,
+                              out.programs.version(), call.crew);
+  return out;
+}
+
+void print_rows(const Context& context, render::Table table) {
+  std::string text = render::to_text(table, context.out, 0);
+  const bool fits = !render::is_terminal(1) || [&] {
+    const std::size_t width = render::terminal_width(1);
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find('\n', at), text.size());
+      if (render::display_width(std::string_view(text).substr(at, end - at)) > width) return false;
+      at = end + 1;
+    }
+    return true;
+  }();
+  std::string sentences;
+  if (!fits) {
+    const std::string title = table.columns.back().title;
+    table.columns.pop_back();
+    for (auto& row : table.rows) {
+      if (!row.back().empty())
+        sentences += fmt::format("{}: {}{}\n", render::printable(row.front()),
+                                 title.empty() ? "" : title + ": ",
+                                 render::painted(row.back(), context.out));
+      row.pop_back();
+    }
+    text = render::to_text(table, context.out, 0);
+  }
+  fmt::print("{}{}", text, sentences);
 }
 
 int print_outcomes(const Context& context, const std::vector<rollout::Outcome>& outcomes) {
@@ -87,7 +124,7 @@ int print_outcomes(const Context& context, const std::vector<rollout::Outcome>& 
         {one.name, one.host,
          context.out.paint(one.good ? render::Tint::Good : render::Tint::Bad, word), one.text});
   }
-  fmt::print("{}", render::to_text(table, context.out, 0));
+  print_rows(context, table);
   return good ? kOk : kJobFailed;
 }
 

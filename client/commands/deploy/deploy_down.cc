@@ -3,27 +3,25 @@
 
 #include "client/commands/call/call.h"
 #include "client/commands/deploy/deploy.h"
-#include "client/commands/deploy/terminal_prompts.h"
 #include "deploy/rollout/down.h"
 
 namespace muster::client {
 namespace {
 
 Result<int> take_cluster_down(const Context& context, const DeployOptions& options) {
-  auto file = read_hosts_file(options.file);
-  if (!file) return fail(std::move(file.error()));
-  TerminalPrompts terminal;
-  ssh::PromptOnce prompts(terminal);
-  const rollout::Crew crew = make_crew(options, prompts);
-  const auto outcomes = rollout::take_down({.controller = file->controller,
-                                            .crew = crew,
+  const auto begun = begin_deploy(options);
+  if (!begun) return fail(Error(begun.error()));
+  const DeployCall& call = **begun;
+  const auto outcomes = rollout::take_down({.controller = call.file.controller,
+                                            .crew = call.crew,
                                             .force = options.force,
-                                            .purge = options.purge},
-                                           file->cluster);
+                                            .purge = options.purge,
+                                            .outputs = options.outputs},
+                                           call.file.cluster);
   if (!outcomes) return fail(Error(outcomes.error()));
   if (outcomes->empty()) {
     fmt::print("nothing is deployed: there is no manifest on '{}'\n",
-               render::printable(file->controller.login.host));
+               render::printable(call.file.controller.login.host));
     return kOk;
   }
   return print_outcomes(context, *outcomes);
@@ -39,9 +37,15 @@ void add_deploy_down(CLI::App& deploy, Context& context, int& exit) {
   command->add_flag("--force", options->force,
                     "cancel the jobs that have not ended, do not wait for a controller that does "
                     "not run, and forget hosts that do not answer");
-  command->add_flag("--purge", options->purge,
-                    "remove state directories and logs, too: the journal, all jobs and their logs, "
-                    "the cluster's CA");
+  CLI::Option* purge = command->add_flag(
+      "--purge", options->purge,
+      "remove state directories and logs, too: the journal, all jobs and their logs, the cluster's "
+      "CA. Checkpoints and other outputs of jobs stay");
+  command
+      ->add_flag("--outputs", options->outputs,
+                 "with --purge: remove the outputs of jobs below the controller's state directory, "
+                 "too")
+      ->needs(purge);
   command->footer(
       "What is removed is what the manifest on the controller's host names, also of hosts that "
       "are no longer in the file.\n"

@@ -5,9 +5,9 @@
 
 #include "client/commands/call/call.h"
 #include "client/commands/deploy/deploy.h"
-#include "client/commands/deploy/terminal_prompts.h"
 #include "client/render/style.h"
 #include "client/render/table.h"
+#include "deploy/rollout/compare.h"
 
 namespace muster::client {
 namespace {
@@ -17,17 +17,16 @@ std::string user_text(const rollout::Surveyed& one) {
 }
 
 Result<int> plan(const Context& context, const DeployOptions& options) {
-  auto file = read_hosts_file(options.file);
-  if (!file) return fail(std::move(file.error()));
-  auto programs = programs_of_options(options);
-  if (!programs) return fail(std::move(programs.error()));
-  TerminalPrompts terminal;
-  ssh::PromptOnce prompts(terminal);
-  const rollout::Crew crew = make_crew(options, prompts);
-  const auto surveyed = rollout::survey(rollout::wanted_of(*file), file->controller, &*programs,
-                                        programs->version(), crew);
+  const auto begun = begin_deploy(options);
+  if (!begun) return fail(Error(begun.error()));
+  const DeployCall& call = **begun;
+  auto found = survey_hosts(call, options);
+  if (!found) return fail(std::move(found.error()));
+  std::vector<rollout::Surveyed>& surveyed = found->hosts;
+  const rollout::Comparison comparison = rollout::compare(surveyed);
   render::Table table{
-      .columns = {{"NAME"}, {"HOST"}, {"ARCH"}, {"USER"}, {"VERSION"}, {"RUNS"}, {"TO DO"}},
+      .columns =
+          {{"NAME"}, {"HOST"}, {"SSH"}, {"ARCH"}, {"USER"}, {"VERSION"}, {"RUNS"}, {"TO DO"}},
       .rows = {}};
   bool good = true;
   std::size_t left = 0;
@@ -35,8 +34,9 @@ Result<int> plan(const Context& context, const DeployOptions& options) {
     const bool stopped = one.stopped();
     good &= !stopped;
     left += !stopped && !one.steps.none();
-    table.rows.push_back({one.wanted.name, one.wanted.login.host, one.error ? "-" : one.check.arch,
-                          one.error ? "-" : user_text(one),
+    table.rows.push_back({one.wanted.name, one.wanted.login.host,
+                          one.transport ? std::string(ssh::to_string(*one.transport)) : "-",
+                          one.error ? "-" : one.check.arch, one.error ? "-" : user_text(one),
                           one.check.current.empty() ? "-" : one.check.current,
                           one.error           ? "-"
                           : one.check.running ? "yes"
@@ -44,7 +44,7 @@ Result<int> plan(const Context& context, const DeployOptions& options) {
                           stopped ? context.out.paint(render::Tint::Bad, "see below")
                                   : rollout::text_of(one.steps, one.check)});
   }
-  fmt::print("{}", render::to_text(table, context.out, 0));
+  print_rows(context, table);
   for (const rollout::Surveyed& one : surveyed) {
     if (one.error)
       fmt::print("{}: {} {}\n", one.wanted.name, context.out.paint(render::Tint::Bad, "problem:"),
@@ -55,6 +55,12 @@ Result<int> plan(const Context& context, const DeployOptions& options) {
                             : context.out.paint(render::Tint::Dim, "note:"),
                  render::printable(each.text));
   }
+  for (const rollout::Outcome& each : comparison.left)
+    fmt::print("{}: {} {}\n", each.name, context.out.paint(render::Tint::Dim, "note:"), each.text);
+  if (!comparison.trouble.empty())
+    fmt::print("{}: {} not compared with what is deployed: {}\n", surveyed.front().wanted.name,
+               context.out.paint(render::Tint::Dim, "note:"),
+               render::printable(comparison.trouble));
   fmt::print("{}\n", left == 0 ? "nothing to do"
                                : fmt::format("{} of {} to be changed by 'muster deploy up'", left,
                                              surveyed.size()));
@@ -67,8 +73,7 @@ void add_deploy_plan(CLI::App& deploy, Context& context, int& exit) {
   auto options = std::make_shared<DeployOptions>();
   CLI::App* command = deploy.add_subcommand(
       "plan", "Check every host, and say what 'up' would do; changes nothing");
-  add_deploy_options(*command, *options);
-  add_bundle_option(*command, *options);
+  add_rollout_options(*command, *options);
   command->footer(
       "exit codes: 0 nothing is in the way  1 a host has a problem: a sentence says what helps  64 "
       "hosts.yaml is wrong");

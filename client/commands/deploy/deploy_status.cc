@@ -5,7 +5,6 @@
 
 #include "client/commands/call/call.h"
 #include "client/commands/deploy/deploy.h"
-#include "client/commands/deploy/terminal_prompts.h"
 #include "client/render/style.h"
 #include "client/render/table.h"
 #include "deploy/rollout/status.h"
@@ -14,11 +13,10 @@ namespace muster::client {
 namespace {
 
 Result<int> show_status(const Context& context, const DeployOptions& options) {
-  auto file = read_hosts_file(options.file);
-  if (!file) return fail(std::move(file.error()));
-  TerminalPrompts terminal;
-  ssh::PromptOnce prompts(terminal);
-  const auto rows = rollout::read_status(*file, make_crew(options, prompts));
+  const auto begun = begin_deploy(options);
+  if (!begun) return fail(Error(begun.error()));
+  const DeployCall& call = **begun;
+  const auto rows = rollout::read_status(call.file, call.crew);
   render::Table table{
       .columns = {{"NAME"}, {"HOST"}, {"REACHABLE"}, {"VERSION"}, {"RUNS"}, {"REGISTERED"}, {""}},
       .rows = {}};
@@ -26,10 +24,10 @@ Result<int> show_status(const Context& context, const DeployOptions& options) {
     return context.out.paint(yes ? render::Tint::Good : render::Tint::Bad, yes ? "yes" : "no");
   };
   for (const rollout::DaemonStatus& one : rows)
-    table.rows.push_back({one.name, one.host, word(one.reachable),
-                          one.version.empty() ? "-" : one.version, word(one.running),
-                          word(one.registered), one.text});
-  fmt::print("{}", render::to_text(table, context.out, 0));
+    table.rows.push_back({one.name, one.host, one.left ? "-" : word(one.reachable),
+                          one.version.empty() ? "-" : one.version,
+                          one.left ? "-" : word(one.running), word(one.registered), one.text});
+  print_rows(context, table);
   if (!rows.front().reachable) return kUnreachable;
   return std::ranges::all_of(rows, &rollout::DaemonStatus::good) ? kOk : kJobFailed;
 }

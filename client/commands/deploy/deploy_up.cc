@@ -3,7 +3,6 @@
 
 #include "client/commands/call/call.h"
 #include "client/commands/deploy/deploy.h"
-#include "client/commands/deploy/terminal_prompts.h"
 #include "deploy/rollout/up.h"
 
 namespace muster::client {
@@ -12,21 +11,19 @@ namespace {
 Result<int> deploy_cluster(const Context& context, const DeployOptions& options) {
   const auto timeout = parse_timeout(options.timeout);
   if (!timeout) return fail(Error(timeout.error()));
-  auto file = read_hosts_file(options.file);
-  if (!file) return fail(std::move(file.error()));
-  auto programs = programs_of_options(options);
-  if (!programs) return fail(std::move(programs.error()));
-  TerminalPrompts terminal;
-  ssh::PromptOnce prompts(terminal);
-  const rollout::Crew crew = make_crew(options, prompts);
-  auto surveyed = rollout::survey(rollout::wanted_of(*file), file->controller, &*programs,
-                                  programs->version(), crew);
+  const auto begun = begin_deploy(options);
+  if (!begun) return fail(Error(begun.error()));
+  const DeployCall& call = **begun;
+  auto found = survey_hosts(call, options);
+  if (!found) return fail(std::move(found.error()));
   const auto outcomes =
-      rollout::run_up({.file = *file,
-                       .programs = *programs,
-                       .crew = crew,
-                       .register_time = std::chrono::duration_cast<std::chrono::seconds>(*timeout)},
-                      std::move(surveyed));
+      rollout::run_up({.file = call.file,
+                       .programs = found->programs,
+                       .crew = call.crew,
+                       .register_time = std::chrono::duration_cast<std::chrono::seconds>(*timeout),
+                       .prune = options.prune,
+                       .new_ca = options.new_ca},
+                      std::move(found->hosts));
   if (!outcomes) return fail(Error(outcomes.error()));
   return print_outcomes(context, *outcomes);
 }
@@ -37,17 +34,28 @@ void add_deploy_up(CLI::App& deploy, Context& context, int& exit) {
   auto options = std::make_shared<DeployOptions>();
   CLI::App* command = deploy.add_subcommand(
       "up", "Install, configure and start controller and agents; does only what is left");
-  add_deploy_options(*command, *options);
-  add_bundle_option(*command, *options);
+  add_rollout_options(*command, *options);
+  command->add_flag("--prune", options->prune,
+                    "also remove nodes that are deployed and no longer in the file, unless a job "
+                    "uses them; their certificates are revoked");
   command
       ->add_option("--timeout", options->timeout,
                    "how long a node may take to register, once its agent was started")
       ->type_name("TIME")
       ->capture_default_str();
+  command->add_flag(
+      "--new-ca", options->new_ca,
+      "the key of the cluster's CA is lost, or has leaked: the controller makes a new "
+      "CA, and every host of the file gets a new certificate");
   command->footer(
       "Every host is checked before anything is changed. A host with a problem is left out, and "
       "the others come up; correct it and run the same command again.\n"
       "Jobs that run are not disturbed: ranks outlive their agent and the controller.\n"
+      "--new-ca: no certificate of before counts, users need new ones ('muster cert issue'), and a "
+      "host that is left out now\n"
+      "needs 'up --new-ca' again. While the old key is there and safe, 'muster cert rotate' does "
+      "it "
+      "without a cut.\n"
       "exit codes: 0 the cluster is up  1 some hosts are not  11 a key or a login was refused  12 "
       "another one deploys\n"
       "            13 the controller's host is unreachable  64 hosts.yaml is wrong  70 the "

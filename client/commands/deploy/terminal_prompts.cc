@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <string>
 
 #include "client/render/style.h"
@@ -13,32 +14,56 @@
 #include "common/io/unique_fd.h"
 
 namespace muster::client {
+namespace {
 
+constexpr std::size_t kAnswerMost = 4096;
+constexpr char kInterrupt = 3, kEnd = 4, kEraseLine = 21, kQuit = 28;  // Ctrl-C, -D, -U, -backslash
+
+enum class Ending { Whole, None, Interrupted };
+
+// Reads one line without the terminal's own editing.
+Ending read_answer(int tty, std::string& answer) {
+  for (char c = 0; answer.size() < kAnswerMost;) {
+    const ssize_t got = ::read(tty, &c, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got != 1 || c == kEnd) return Ending::None;
+    if (c == kInterrupt || c == kQuit) return Ending::Interrupted;
+    if (c == '\n' || c == '\r') return Ending::Whole;
+    if (c == '\b' || c == '\x7f') {
+      if (!answer.empty()) answer.pop_back();
+    } else if (c == kEraseLine) {
+      answer.clear();
+    } else {
+      answer += c;
+    }
+  }
+  return Ending::None;
+}
+
+}  // namespace
+
+// Ctrl-C is read as a character: a signal would end the program before the terminal shows again
+// what is typed.
 std::optional<ssh::Secret> TerminalPrompts::ask(const ssh::Question& question) {
-  constexpr std::size_t kAnswerMost = 4096;
   const io::UniqueFd tty(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
   if (!tty) return std::nullopt;
   termios before{};
   if (::tcgetattr(tty.get(), &before) != 0) return std::nullopt;
   termios quiet = before;
-  quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON | ISIG);
+  quiet.c_cc[VMIN] = 1;
+  quiet.c_cc[VTIME] = 0;
+  ::tcsetattr(tty.get(), TCSAFLUSH, &quiet);
   std::size_t written = 0;
   (void)io::write_all(tty.get(), render::printable(question.text) + ": ", written);
-  ::tcsetattr(tty.get(), TCSAFLUSH, &quiet);
   std::string answer;
   answer.reserve(kAnswerMost);  // so that no copy of it stays behind
-  bool whole = false;
-  for (char c = 0; answer.size() < kAnswerMost;) {
-    const ssize_t got = ::read(tty.get(), &c, 1);
-    if (got < 0 && errno == EINTR) continue;
-    whole = got == 1 && c == '\n';
-    if (got != 1 || whole) break;
-    answer += c;
-  }
+  const Ending ending = read_answer(tty.get(), answer);
   ::tcsetattr(tty.get(), TCSAFLUSH, &before);
   (void)io::write_all(tty.get(), "\n", written);
   ssh::Secret secret(std::move(answer));
-  if (!whole || secret.size() == 0) return std::nullopt;
+  if (ending == Ending::Interrupted) ::kill(::getpid(), SIGINT);
+  if (ending != Ending::Whole || secret.size() == 0) return std::nullopt;
   return secret;
 }
 

@@ -394,8 +394,11 @@ Result<void> sweep_workers(const fs::path& dir, Clock::time_point until) {
       if (!launch || !*launch) continue;
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-      auto swept = process::sweep_process_tag(rundir::kProcessTagVariable, (*launch)->process_tag(),
-                                              static_cast<int>(std::max<std::int64_t>(1000, left)));
+      process::TagUsers users;
+      if ((*launch)->set_user()) users.run = (*launch)->uid();
+      auto swept =
+          process::sweep_process_tag(rundir::kProcessTagVariable, (*launch)->process_tag(),
+                                     static_cast<int>(std::max<std::int64_t>(1000, left)), users);
       if (!swept) return fail(std::move(swept.error()));
       if ((*launch)->cgroup().empty()) continue;
       if (auto gone = process::discard_run_group(

@@ -11,7 +11,7 @@
 
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
-#include "client/commands/cert/join_token.h"
+#include "client/commands/cert/new_token.h"
 #include "client/commands/follow/pause_warning.h"
 #include "client/commands/node/node_facts.h"
 #include "client/render/device_text.h"
@@ -49,15 +49,25 @@ std::string disk_text(const v1::Node& node, WallTime now) {
   return text + "; ranks are stopped in " + render::duration_text(left) + ", when their lease ends";
 }
 
-void print_nodes(const Context& context, const v1::ListNodesResponse& response, bool wide) {
-  if (response.nodes().empty()) {
+// `labels`: what the nodes were selected by; `all` of them have registered.
+void print_no_node(std::size_t all, const std::vector<std::string>& labels) {
+  if (all == 0) {
     fmt::print(
         stderr,
         "no node has registered; start 'muster-agent --controller ADDRESS' on each machine\n");
     return;
   }
+  fmt::print(stderr,
+             "no node has the label{} {}; {} registered: 'muster node ls -o wide' shows their "
+             "labels\n",
+             labels.size() == 1 ? "" : "s",
+             render::printable(fmt::format("{}", fmt::join(labels, " and "))),
+             all == 1 ? "1 node has" : fmt::format("{} nodes have", all));
+}
+
+void print_nodes(const Context& context, const v1::ListNodesResponse& response, bool wide) {
   const WallTime now = system_clock().now().wall;
-  render::Table table{.columns = {{"NODE"},
+  render::Table table{.columns = {{"NODE", render::Align::Left, 12},
                                   {"STATE"},
                                   {"DEVICES"},
                                   {"HEALTH"},
@@ -69,6 +79,7 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
   if (wide) {
     table.columns.push_back({"VERSION"});
     table.columns.push_back({"DISK FREE", render::Align::Right});
+    table.columns.push_back({"OUTPUTS"});
     table.columns.push_back({"LABELS"});
   }
   for (const auto& node : response.nodes()) {
@@ -87,6 +98,7 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
       row.push_back(node.version());
       row.push_back(
           node.host().disk_bytes() == 0 ? "-" : render::bytes_text(node.host().disk_bytes_free()));
+      row.push_back(render::outputs_text(node));
       row.push_back(render::labels_text(node));
     }
     table.rows.push_back(std::move(row));
@@ -134,6 +146,9 @@ void print_node(const Context& context, const v1::Node& node, bool wide) {
     line("disk", text);
   else if (const auto disk = render::disk_check(node))
     line("disk", render::printable(disk->text) + (disk->advice.empty() ? "" : "; " + disk->advice));
+  if (const auto outputs = render::outputs_check(node))
+    line("outputs", render::printable(outputs->text) +
+                        (outputs->advice.empty() ? "" : "; " + outputs->advice));
   line("address", node.inventory().address() +
                       (wide && node.inventory().address_given() ? " (--address)" : ""));
   line("hostname", node.inventory().hostname());
@@ -184,9 +199,11 @@ Result<void> keep_labelled(v1::ListNodesResponse& answer, const std::vector<std:
 }
 
 Result<int> list(const Context& context, const NodeOptions& options) {
+  std::size_t all = 0;
   const auto fetch = [&]() -> Result<v1::ListNodesResponse> {
     auto answer = ask(context, &Nodes::ListNodes, v1::ListNodesRequest());
     if (!answer) return answer;
+    all = static_cast<std::size_t>(answer->nodes_size());
     if (auto kept = keep_labelled(*answer, options.labels); !kept)
       return fail(std::move(kept.error()));
     return answer;
@@ -205,7 +222,10 @@ Result<int> list(const Context& context, const NodeOptions& options) {
                                                  },
                                              .people =
                                                  [&](const auto& answer, bool wide) {
-                                                   print_nodes(context, answer, wide);
+                                                   if (answer.nodes().empty())
+                                                     print_no_node(all, options.labels);
+                                                   else
+                                                     print_nodes(context, answer, wide);
                                                    warn_of_pause(context);
                                                  }});
 }
@@ -245,7 +265,7 @@ Result<int> replace(const Context& context, const ReplaceOptions& options) {
   request.set_uses(1);
   *request.mutable_lifetime() = to_proto(*lifetime);
   request.set_may_replace(true);
-  return make_join_token(context, request, options.file);
+  return make_token(context, request, options.file);
 }
 
 }  // namespace
@@ -255,7 +275,7 @@ void add_node(CLI::App& app, Context& context, int& exit) {
   // not called.
   auto options = std::make_shared<NodeOptions>();
   CLI::App* command =
-      app.add_subcommand("node", "Nodes: list, show, drain, label, replace, remove");
+      app.add_subcommand("node", "Nodes: list, show, drain, label, rename, replace, remove");
   command->require_subcommand(1);
   CLI::App* ls = command->add_subcommand(
       "ls",
@@ -286,7 +306,11 @@ void add_node(CLI::App& app, Context& context, int& exit) {
       "A node whose agent is connected is not declared dead (exit 12).");
   on_chosen(*dead, context, exit,
             [options](const Context& chosen) { return declare_dead(chosen, *options); });
-  add_node_facts(*command, context, exit);
+  add_node_facts(*command, context, exit,
+                 [](const Context& chosen, const std::string& node, const std::string& file,
+                    const std::string& lifetime) {
+                   return replace(chosen, {.node = node, .file = file, .lifetime = lifetime});
+                 });
   auto replaced = std::make_shared<ReplaceOptions>();
   CLI::App* replacing = command->add_subcommand(
       "replace", "Make a token with which another machine, or a new key, takes a node's name");

@@ -4,12 +4,14 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/commands/call/call.h"
 #include "client/render/node_text.h"
 #include "common/base/label.h"
 #include "common/base/time.h"
+#include "common/pki/credentials.h"
 #include "common/proto/proto_time.h"
 
 namespace muster::client {
@@ -17,6 +19,9 @@ namespace {
 
 struct DrainOptions {
   std::string node, deadline, why;
+};
+struct RenameOptions {
+  std::string node, new_name, file, lifetime = "24h";
 };
 struct LabelOptions {
   std::string node;
@@ -92,6 +97,44 @@ Result<int> remove(const Context& context, const std::string& node) {
   return kOk;
 }
 
+// The next step is on the machine itself, and nobody can do it from here.
+Result<int> rename(const Context& context, const RenameOptions& options,
+                   const MakeNodeToken& make_token) {
+  if (!options.file.empty()) {
+    if (auto creatable = pki::check_creatable(options.file, "the token"); !creatable)
+      return fail(std::move(creatable.error()));
+  }
+  const auto lifetime = parse_timeout(options.lifetime, "--lifetime");
+  if (!lifetime) return fail(Error(lifetime.error()));
+  v1::RenameNodeRequest request;
+  request.set_name(options.node);
+  request.set_new_name(options.new_name);
+  const auto answer = ask(context, &Nodes::RenameNode, request);
+  if (!answer) return fail(Error(answer.error()));
+  const std::string name = render::printable(answer->node().name());
+  fmt::print("{} renamed to {}\n", render::printable(options.node), name);
+  fmt::print("{}",
+             render::field_line(context.out, "next",
+                                fmt::format("start the agent there with --name {0} (name: {0} "
+                                            "in its agent.yaml)",
+                                            name)));
+  if (options.file.empty()) {
+    fmt::print("{}", render::field_line(
+                         context.out, "then",
+                         fmt::format("if it calls over TCP: its certificate counts no more; "
+                                     "`muster node replace {} -o FILE` makes a token, with which "
+                                     "it joins (--join FILE)",
+                                     name)));
+    return kOk;
+  }
+  auto made = make_token(context, options.new_name, options.file, options.lifetime);
+  if (made) return made;
+  return fail(std::move(made.error())
+                  .in(fmt::format("the node is renamed; it has no token yet (`muster node replace "
+                                  "{} -o FILE` makes one)",
+                                  name)));
+}
+
 CLI::App* add_verb(CLI::App& group, const std::string& verb, const std::string& help,
                    std::string& node) {
   CLI::App* command = group.add_subcommand(verb, help);
@@ -101,7 +144,7 @@ CLI::App* add_verb(CLI::App& group, const std::string& verb, const std::string& 
 
 }  // namespace
 
-void add_node_facts(CLI::App& node, Context& context, int& exit) {
+void add_node_facts(CLI::App& node, Context& context, int& exit, MakeNodeToken make_token) {
   const auto draining = std::make_shared<DrainOptions>();
   CLI::App* command = add_verb(node, "drain",
                                "Place nothing new on this node; what runs there may end, or is "
@@ -142,8 +185,10 @@ void add_node_facts(CLI::App& node, Context& context, int& exit) {
             [labelled](const Context& chosen) { return label(chosen, *labelled); });
 
   const auto removed = std::make_shared<std::string>();
-  command =
-      add_verb(node, "rm", "Remove a node that is gone for good; its name becomes free", *removed);
+  command = add_verb(
+      node, "rm",
+      "Remove a node that is gone for good. A machine of its name joins by 'muster node replace'",
+      *removed);
   command->footer(
       "Its agent must not be connected: stop it first. A node on which something may still run is "
       "removed only after 'muster node declare-dead' (exit 12).\n"
@@ -151,6 +196,33 @@ void add_node_facts(CLI::App& node, Context& context, int& exit) {
       "node.");
   on_chosen(*command, context, exit,
             [removed](const Context& chosen) { return remove(chosen, *removed); });
+
+  const auto renamed = std::make_shared<RenameOptions>();
+  command = add_verb(node, "rename", "Give a node another name; its labels and its drain go along",
+                     renamed->node);
+  command->add_option("new", renamed->new_name, "the new name, which no node has")
+      ->required()
+      ->type_name("");
+  command
+      ->add_option("-o,--output", renamed->file,
+                   "also make a join token for the new name, into this file of mode 0600; it must "
+                   "not exist. For a node that calls over TCP")
+      ->type_name("FILE");
+  command->add_option("--lifetime", renamed->lifetime, "how long the token counts, 1h to 30d")
+      ->type_name("TIME")
+      ->capture_default_str();
+  command->footer(
+      "Stop its agent first: a connected node is not renamed, and neither is one on which "
+      "something "
+      "of a job may still be (exit 12).\n"
+      "Then start the agent with --name NEW, on the same state directory. Certificates of the old "
+      "name count no more: over TCP the node joins again, with the token. Finished jobs keep the "
+      "old name, and so does what they have saved with checkpoint.storage: local.\n"
+      "example:  muster node rename gpu-1 gpu-r3-17 -o gpu-r3-17.token");
+  on_chosen(*command, context, exit,
+            [renamed, make_token = std::move(make_token)](const Context& chosen) {
+              return rename(chosen, *renamed, make_token);
+            });
 }
 
 }  // namespace muster::client

@@ -1,6 +1,6 @@
 // The directories of a job:
 //
-//   ${out} = spec.output_dir, else <cluster out>/<job id>
+//   ${out} = spec.output_dir, else <resolved.outputs_root>/<job id>, else <cluster out>/<job id>
 //     checkpoints/          or checkpoint.dir
 //       attempt-N/          ${save.dir}: only attempt N writes there
 //     resume/
@@ -55,6 +55,12 @@ std::string out_dir(const v1::JobSpec& spec, std::string_view job_id,
                     std::string_view cluster_out) {
   if (!spec.output_dir().empty()) return spec.output_dir();
   return fmt::format("{}/{}", cluster_out, job_id);
+}
+
+std::string out_dir(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved,
+                    std::string_view job_id, std::string_view cluster_out) {
+  return out_dir(spec, job_id,
+                 resolved.outputs_root().empty() ? cluster_out : resolved.outputs_root());
 }
 
 Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out_dir) {

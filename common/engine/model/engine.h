@@ -317,6 +317,9 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
 
 // Directories by rule. `cluster_out` is used when the spec names no output_dir.
 std::string out_dir(const v1::JobSpec& spec, std::string_view job_id, std::string_view cluster_out);
+// Of an accepted job: its own outputs_root goes before `cluster_out`.
+std::string out_dir(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved,
+                    std::string_view job_id, std::string_view cluster_out);
 // errors: a template that has no value for a whole job
 Result<std::string> checkpoint_dir(const v1::JobSpec& spec, std::string_view out_dir);
 std::string save_dir(const v1::JobSpec& spec, std::string_view out_dir, std::uint32_t attempt);

@@ -1,4 +1,4 @@
-// The bounds of join tokens and certificates. Plain constants.
+// The bounds of tokens and certificates. Plain constants.
 #pragma once
 
 #include <chrono>
@@ -22,5 +22,11 @@ inline constexpr std::size_t kSubjectsRevokedMost = 100'000;
 // the journal. A node renews once in twenty days.
 inline constexpr std::size_t kKeysOfNode = 16;
 inline constexpr std::uint32_t kCertificatesOfKeyDay = 16;
+// A user makes a key with each login, on each machine.
+inline constexpr std::size_t kKeysOfUser = 64;
+// With those that have ended or were revoked, until they leave the ledger.
+inline constexpr std::size_t kKeysOfUserKept = 256;
+// In the ledger: with more, users get none for a new key. The rest is for nodes.
+inline constexpr std::size_t kCertificatesForUsers = kCertificatesMost / 2;
 
 }  // namespace muster::core

@@ -16,6 +16,13 @@ std::string revoked_text(const CertificateRecord& record) {
                      record.why.empty() ? "" : ": ", record.why);
 }
 
+const std::map<std::string, CertificateRecord>& keys_of(const Ledger& ledger,
+                                                        const Subject& subject) {
+  static const std::map<std::string, CertificateRecord> none;
+  const auto found = ledger.access.certificates.find(subject);
+  return found == ledger.access.certificates.end() ? none : found->second;
+}
+
 std::optional<Error> refuse_key(const Ledger& ledger, const Subject& subject,
                                 const NewCertificate& made, const std::string& doing) {
   if (const auto keys = ledger.access.certificates.find(subject);

@@ -1,6 +1,7 @@
 // Decides about certificates that the owner of the cluster issues and revokes. Pure.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,10 @@ Decision decide_issue(const Ledger& ledger, const IssueCertificate& input);
 // By a name, also one that the ledger has no certificate of: releases before kept none of what they
 // issued. NotFound for a serial that the ledger does not know.
 Decision decide_revoke(const Ledger& ledger, const RevokeCertificate& input, WallTime now);
+
+// By the key; none: an empty map.
+[[nodiscard]] const std::map<std::string, CertificateRecord>& keys_of(const Ledger& ledger,
+                                                                      const Subject& subject);
 
 // Why no certificate of this key may be issued to the subject: the key was revoked, or there are
 // too many certificates.

@@ -64,7 +64,8 @@ void fold_access(AccessRecords& records, WallTime at, const TokenCreated& event)
                                  .may_replace = event.may_replace,
                                  .actor = event.actor,
                                  .revoked_at = {},
-                                 .joined = {}};
+                                 .joined = {},
+                                 .user = event.user};
 }
 
 void fold_access(AccessRecords& records, WallTime at, const TokenRevoked& event) {
@@ -106,6 +107,26 @@ void fold_access(AccessRecords& records, WallTime at, const CertificateRevoked& 
   all = {.before = std::max(all.before, event.before), .why = event.why};
   if (subject == records.certificates.end()) return;
   for (auto& [key, record] : subject->second) revoke(record, at, event.why);
+}
+
+void fold_access(AccessRecords& records, WallTime at, const AuthorityChanged& event) {
+  clear(records, at);
+  AuthorityRecords& known = records.authorities;
+  if (event.imported) known.imported.insert(event.sha256);
+  switch (event.step) {
+    case AuthorityStep::Published: known.next = event.sha256; break;
+    case AuthorityStep::Signs:
+      if (known.next == event.sha256) known.next.clear();
+      known.old = std::exchange(known.signing, event.sha256);
+      known.signs_since = at;
+      break;
+    case AuthorityStep::Dropped:
+      if (known.next == event.sha256) known.next.clear();
+      if (known.old == event.sha256) known.old.clear();
+      known.imported.erase(event.sha256);
+      known.dropped.insert(event.sha256);
+      break;
+  }
 }
 
 }  // namespace muster::core

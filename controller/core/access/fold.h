@@ -19,5 +19,6 @@ void fold_access(AccessRecords& records, WallTime at, const TokenCreated& event)
 void fold_access(AccessRecords& records, WallTime at, const TokenRevoked& event);
 void fold_access(AccessRecords& records, WallTime at, const CertificateIssued& event);
 void fold_access(AccessRecords& records, WallTime at, const CertificateRevoked& event);
+void fold_access(AccessRecords& records, WallTime at, const AuthorityChanged& event);
 
 }  // namespace muster::core

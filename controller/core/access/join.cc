@@ -12,13 +12,6 @@
 namespace muster::core {
 namespace {
 
-const std::map<std::string, CertificateRecord>& keys_of(const Ledger& ledger,
-                                                        const Subject& subject) {
-  static const std::map<std::string, CertificateRecord> none;
-  const auto found = ledger.access.certificates.find(subject);
-  return found == ledger.access.certificates.end() ? none : found->second;
-}
-
 bool counts(const CertificateRecord& record, WallTime now) {
   return !record.revoked_at && record.last_end >= now;
 }
@@ -87,6 +80,11 @@ Decision decide_join(const Ledger& ledger, const JoinNode& input, WallTime now) 
                       ": the controller does not know this token; `muster token create` on "
                       "the controller's machine makes one");
   const TokenRecord& token = found->second;
+  if (!token.user.empty())
+    return refuse(ErrorCode::NotAllowed,
+                  fmt::format("{}: token '{}' is a personal one, for `muster login`; `muster token "
+                              "create --node` makes one for nodes",
+                              doing, input.token));
   if (token.revoked_at)
     return refuse(ErrorCode::NotAllowed, fmt::format("{}: token '{}' was revoked at {}", doing,
                                                      input.token, utc_text(*token.revoked_at)));

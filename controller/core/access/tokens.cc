@@ -19,11 +19,23 @@ bool is_pattern(const std::string& text) {
   return is_node_name(name);
 }
 
+std::string_view doing_with(const TokenCreated& token) {
+  return token.user.empty() ? "making a join token" : "making a personal token";
+}
+
 std::optional<Error> refuse_token(const TokenCreated& token, WallTime now) {
-  const auto refused = [](std::string why) {
-    return Error{ErrorCode::InvalidArgument, "making a join token: " + std::move(why)};
+  const auto refused = [&token](std::string why) {
+    return Error{ErrorCode::InvalidArgument,
+                 std::string(doing_with(token)) + ": " + std::move(why)};
   };
-  if (!is_pattern(token.nodes))
+  if (!token.user.empty()) {
+    if (!token.nodes.empty()) return refused("it is for nodes, or for one user");
+    if (!is_node_name(token.user))
+      return refused(
+          "its user has no name that a certificate can have: letters, digits, '.', '_', '-', at "
+          "most 63, the first a letter or digit");
+    if (token.may_replace) return refused("a user replaces no node");
+  } else if (!is_pattern(token.nodes))
     return refused(
         "it is for a node's name, or for a pattern with one '*': letters, digits, '.', '_', '-', "
         "at "
@@ -43,14 +55,15 @@ Decision decide_create(const Ledger& ledger, const CreateToken& input, WallTime 
   const auto& tokens = ledger.access.tokens;
   if (auto error = refuse_token(input.token, now)) return {.refusal = std::move(error)};
   if (tokens.contains(input.token.token))
-    return refuse(ErrorCode::Conflict, "making a join token: its random id is taken; try again");
+    return refuse(ErrorCode::Conflict,
+                  std::string(doing_with(input.token)) + ": its random id is taken; try again");
   const auto live = static_cast<std::size_t>(std::ranges::count_if(
       tokens, [&](const auto& entry) { return entry.second.over_at() > now; }));
   if (live >= kTokensLive)
     return refuse(ErrorCode::ResourceExhausted,
-                  fmt::format("making a join token: {} tokens count, as many as the limit allows; "
+                  fmt::format("{}: {} tokens count, as many as the limit allows; "
                               "revoke some, or wait for their end",
-                              live));
+                              doing_with(input.token), live));
   return accept(input.token);
 }
 

@@ -1,4 +1,5 @@
-// Decides about the join tokens that the owner of the cluster makes and revokes. Pure.
+// Decides about tokens that are made and revoked: for nodes that join, and for users who log in.
+// Pure.
 #pragma once
 
 #include "controller/core/model/access_input.h"

@@ -1,4 +1,4 @@
-// The events about join tokens and certificates. Plain values; part of EventBody (event.h).
+// The events about tokens and certificates. Plain values; part of EventBody (event.h).
 //
 // No event has a secret or a private key: of a token's secret its SHA-256, of a key the SHA-256 of
 // its public half (SubjectPublicKeyInfo in DER). All digests and serials are hex in lower case.
@@ -21,8 +21,9 @@ struct Subject {
   friend auto operator<=>(const Subject&, const Subject&) = default;
 };
 
-// The `actor` of these events is who asked: "owner" is the user who runs the controller, "token ID"
-// and "node 'NAME'" are who showed the token or the registered key.
+// The `actor` of these events is who asked: a user ("owner", in old journals, is the controller's),
+// "token ID" and "node 'NAME'" (who showed the token or the registered key), or "uid N" (whom the
+// kernel named at the enrolment socket).
 struct TokenCreated {
   std::string token;  // its id
   std::string secret_sha256;
@@ -32,6 +33,7 @@ struct TokenCreated {
   // A node of this name may join, though the name is known with another key.
   bool may_replace = false;
   std::string actor;
+  std::string user = {};  // of a personal token, and `nodes` is empty; empty: a join token
 };
 struct TokenRevoked {
   std::string token;
@@ -55,9 +57,19 @@ struct CertificateRevoked {
   std::string actor;
 };
 
+// A step of a change of the cluster's CA. `sha256` is of the CA's certificate (DER).
+enum class AuthorityStep : std::uint8_t { Published, Signs, Dropped };
+struct AuthorityChanged {
+  AuthorityStep step{};
+  std::string sha256;
+  bool imported = false;  // it was brought from outside
+  std::string actor;
+};
+
 template <class Event>
 concept AccessKind =
     std::same_as<Event, TokenCreated> || std::same_as<Event, TokenRevoked> ||
-    std::same_as<Event, CertificateIssued> || std::same_as<Event, CertificateRevoked>;
+    std::same_as<Event, CertificateIssued> || std::same_as<Event, CertificateRevoked> ||
+    std::same_as<Event, AuthorityChanged>;
 
 }  // namespace muster::core

@@ -1,7 +1,8 @@
-// The inputs about join tokens and certificates (input.h). Plain values. Whoever makes one has
+// The inputs about tokens and certificates (input.h). Plain values. Whoever makes one has
 // hashed the secret, and has signed the certificate already: it leaves only if decide() accepts it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -33,6 +34,18 @@ struct RenewNode {
   std::string registered;  // the key that the node has proven to have
   NewCertificate certificate;
 };
+struct LoginWithToken {
+  std::string token;
+  std::string secret_sha256;
+  std::string user;  // of the certificate: the one of the token
+  NewCertificate certificate;
+};
+// At the enrolment socket: the kernel has named the caller's uid, and the host its name.
+struct LoginByUid {
+  std::string user;
+  std::uint32_t uid = 0;
+  NewCertificate certificate;
+};
 struct IssueCertificate {
   Subject subject;
   NewCertificate certificate;
@@ -42,6 +55,15 @@ struct RevokeCertificate {
   std::optional<Subject> subject;  // all of its certificates
   std::string serial;              // without `subject`: the key of this certificate
   std::string why;
+  std::string actor;
+};
+
+struct ChangeAuthority {
+  AuthorityStep step{};
+  std::string sha256;   // of the CA that is published, signs from now on, or is dropped
+  std::string signing;  // of the one that signs now
+  bool imported = false;
+  bool at_once = false;  // published, and it signs, and the other one is dropped
   std::string actor;
 };
 

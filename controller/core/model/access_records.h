@@ -1,4 +1,4 @@
-// The ledger's records of join tokens and certificates. Plain values; part of the Ledger, and
+// The ledger's records of tokens and certificates. Plain values; part of the Ledger, and
 // changed by the fold alone (controller/core/access/fold.h).
 #pragma once
 
@@ -22,10 +22,11 @@ struct TokenRecord {
   bool may_replace = false;
   std::string actor;
   std::optional<WallTime> revoked_at;
-  // The nodes that joined with it, each with its key. Each counts as one use.
+  // The nodes that joined with it, or its user, each with the key. Each counts as one use.
   std::set<std::pair<std::string, std::string>> joined;
+  std::string user = {};  // of a personal token; empty: a join token
 
-  // From then on nobody can join with it.
+  // From then on nobody can join or log in with it.
   [[nodiscard]] WallTime over_at() const {
     return revoked_at && *revoked_at < ends_at ? *revoked_at : ends_at;
   }
@@ -51,11 +52,23 @@ struct AllRevoked {
   std::string why;
 };
 
+// The CAs, by the digest of their certificate. Empty: there is none. The CA that was made at the
+// first start is recorded with the first change; before that, all of these are empty.
+struct AuthorityRecords {
+  std::string signing;
+  WallTime signs_since{};  // certificates that were issued before are of `old`
+  std::string next;
+  std::string old;                 // its certificates still count
+  std::set<std::string> imported;  // of these three
+  std::set<std::string> dropped;   // never trusted again
+};
+
 struct AccessRecords {
   std::map<std::string, TokenRecord> tokens;                                 // by id
   std::map<Subject, std::map<std::string, CertificateRecord>> certificates;  // by key
   std::size_t certificate_count = 0;
   std::map<Subject, AllRevoked> revoked;
+  AuthorityRecords authorities;
   WallTime cleared_at{};  // when records that ended long ago were removed the last time
 };
 

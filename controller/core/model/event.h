@@ -128,6 +128,13 @@ struct NodeRemoved {
   NodeName node;
   std::string actor;
 };
+// The node has another name. Its labels and its drain go along; instance, boot and a word that it
+// is dead do not.
+struct NodeRenamed {
+  NodeName node;
+  NodeName new_name;
+  std::string actor;
+};
 
 struct JobSubmitted {
   JobId job;
@@ -393,7 +400,8 @@ using EventBody =
                  AttemptEnded, CaughtUp, AttemptCompleted, JobEnded, LogsCollected, JobArchived,
                  TombstoneDropped, AuxiliaryExited, PredecessorSucceeded, AttemptNoted,
                  ScriptLaunched, NodeClockSkewed, NodeDrained, NodeUndrained, NodeLabelled,
-                 NodeRemoved, TokenCreated, TokenRevoked, CertificateIssued, CertificateRevoked>;
+                 NodeRemoved, TokenCreated, TokenRevoked, CertificateIssued, CertificateRevoked,
+                 NodeRenamed, AuthorityChanged>;
 
 struct Event {
   WallTime at{};  // time of the batch that accepted it

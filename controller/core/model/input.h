@@ -73,6 +73,11 @@ struct RemoveNode {
   NodeName node;
   std::string actor;
 };
+struct RenameNode {
+  NodeName node;
+  NodeName new_name;
+  std::string actor;
+};
 
 // --- from agents ---------------------------------------------------------------------------------
 struct RegisterNode {
@@ -151,12 +156,13 @@ struct ProposeDropTombstone {
   JobId job;
 };
 
-using Input = std::variant<SubmitJob, CancelJob, DeclareNodeDead, DrainNode, UndrainNode, LabelNode,
-                           RemoveNode, RegisterNode, ReportFact, ReportLogsCollected,
-                           ProposePlacement, ProposeCheckpoint, ProposeBreak, ProposeEnd,
-                           ProposeComplete, ProposeCaughtUp, ProposeNote, ProposeSwept,
-                           ProposeSettle, ProposeArchive, ProposeDropTombstone, CreateToken,
-                           RevokeToken, JoinNode, RenewNode, IssueCertificate, RevokeCertificate>;
+using Input =
+    std::variant<SubmitJob, CancelJob, DeclareNodeDead, DrainNode, UndrainNode, LabelNode,
+                 RemoveNode, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement,
+                 ProposeCheckpoint, ProposeBreak, ProposeEnd, ProposeComplete, ProposeCaughtUp,
+                 ProposeNote, ProposeSwept, ProposeSettle, ProposeArchive, ProposeDropTombstone,
+                 CreateToken, RevokeToken, JoinNode, RenewNode, LoginWithToken, LoginByUid,
+                 IssueCertificate, RevokeCertificate, RenameNode, ChangeAuthority>;
 
 // --- what only changes Presence ------------------------------------------------------------------
 // The order at a Hello: RegisterNode is decided first. If it is not refused, Connected is observed

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "common/base/time.h"
 
@@ -46,6 +47,10 @@ struct Limits {
   // Two equal failures in a row quarantine the checkpoint that both attempts resumed from, if they
   // came within this many steps of it.
   std::int64_t suspect_steps = 5;
+  // The directory that agents check (nodes/outputs_storage.h). Empty: nobody checks one.
+  std::string outputs_root;
+  // Below it are the outputs of jobs whose ResolvedSpec has no outputs_root.
+  std::string cluster_out;
 };
 
 }  // namespace muster::core

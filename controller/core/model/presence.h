@@ -63,6 +63,15 @@ struct AttemptSeen {
   WallTime last_step_at{};  // WallTime{}: not known
 };
 
+// A node's latest check of the directory of outputs (v1::OutputsReading).
+struct OutputsSeen {
+  std::string root;
+  std::string trouble;
+  std::string storage_id;             // empty: not known
+  std::vector<InstanceId> instances;  // sorted
+  [[nodiscard]] bool good() const { return trouble.empty() && !storage_id.empty(); }
+};
+
 struct NodeSeen {
   ConnectionId connection;  // none: not connected
   InstanceId instance;
@@ -89,7 +98,9 @@ struct NodeSeen {
   std::set<std::pair<JobId, AttemptNo>> missing;
   // Why the disk of its state directory takes no writes. Empty: it takes writes.
   std::string disk_trouble;
-  std::optional<v1::HostReading> host;  // the latest check of the machine
+  std::optional<v1::HostReading> host;  // the latest check of the machine, without its `outputs`
+  std::optional<OutputsSeen> outputs;   // on this connection; none: not reported yet
+  BootTime outputs_good_since{};        // when `outputs` became good
   // How far its wall clock was ahead at the last heartbeat, with the time of that message in it.
   std::optional<Duration> clock_ahead;
   // By device id: the latest probe on this connection. None: the agent has not sent any.

@@ -18,14 +18,15 @@ void join_queue(Ledger& ledger, JobRecord& job, QueueEnd end) {
 }
 
 void join_line(Ledger& ledger, const JobRecord& job) {
-  ledger.indexes.queue_lines[requirements_of(job.spec)].emplace(job.queue_place, job.id);
+  ledger.indexes.queue_lines[requirements_of(job.spec, job.resolved)].emplace(job.queue_place,
+                                                                              job.id);
 }
 
 void leave_queue(Ledger& ledger, const JobRecord& job) {
   const std::size_t left = ledger.indexes.queue.erase(job.queue_place);
   MUSTER_ASSERT(left == 1, "a queued job is not in the queue");
   if (!job.waits_for.empty()) return;
-  const auto line = ledger.indexes.queue_lines.find(requirements_of(job.spec));
+  const auto line = ledger.indexes.queue_lines.find(requirements_of(job.spec, job.resolved));
   MUSTER_ASSERT(line != ledger.indexes.queue_lines.end(),
                 "a queued job is in no line of the queue");
   line->second.erase(job.queue_place);

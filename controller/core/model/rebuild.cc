@@ -42,7 +42,7 @@ class Rebuilder {
     if (job.phase == JobPhase::Queued) {
       made_.queue[job.queue_place] = job.id;
       if (job.waits_for.empty())
-        made_.queue_lines[requirements_of(job.spec)][job.queue_place] = job.id;
+        made_.queue_lines[requirements_of(job.spec, job.resolved)][job.queue_place] = job.id;
     } else if (!is_final(job.phase)) {
       made_.live.insert(job.id);
     }

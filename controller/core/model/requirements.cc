@@ -7,11 +7,22 @@
 #include "common/engine/ascend/hccl_cards.h"
 #include "common/engine/ascend/table_plan.h"
 #include "common/engine/model/engine.h"
+#include "controller/core/model/spec_view.h"
 
 namespace muster::core {
 
-std::string requirements_of(const v1::JobSpec& spec) {
+std::string requirements_of(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved) {
   std::string requirements;
+  // Where it saves decides which nodes share that storage (placement/one_storage.h). Where a job
+  // without directories of its own saves is the same for all of them.
+  if (spec.checkpoint().storage() == v1::CHECKPOINT_STORAGE_SHARED &&
+      spec.resources().nodes() > 1) {
+    requirements += "shared ";
+    for (const std::string* text : {&spec.checkpoint().layout(), &spec.checkpoint().dir(),
+                                    &spec.output_dir(), &resolved.outputs_root()})
+      requirements += std::to_string(text->size()) + " " + *text;
+    if (!resumes(spec)) requirements += " never";
+  }
   if (engine::makes_rank_table(spec)) requirements += "table ";
   if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B))
     requirements += "halves ";

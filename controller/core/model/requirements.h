@@ -4,11 +4,12 @@
 #include <string>
 
 #include "muster/v1/job.pb.h"
+#include "muster/v1/spec.pb.h"
 
 namespace muster::core {
 
-// The part of a job's spec that decides which nodes could ever hold the job. Equal requirements
+// The part of a job that decides which nodes could ever hold the job. Equal requirements
 // give equal texts.
-std::string requirements_of(const v1::JobSpec& spec);
+std::string requirements_of(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved = {});
 
 }  // namespace muster::core

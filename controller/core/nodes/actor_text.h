@@ -5,7 +5,7 @@
 
 namespace muster::core {
 
-// Empty: the user who runs the controller, over the unix socket.
+// Empty, in journals of earlier releases: the user who runs the controller.
 inline std::string actor_text(const std::string& actor) { return actor.empty() ? "owner" : actor; }
 
 }  // namespace muster::core

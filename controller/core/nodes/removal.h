@@ -1,8 +1,9 @@
 // Removing a node that is gone for good: when it may go, and what that means for the attempts that
 // were there. Pure.
 //
-// After that, the ledger has nothing of the node, and its name is free. A machine that comes back
-// under that name registers like any other.
+// After that, the ledger has nothing of the node but the record of its certificates. A machine that
+// comes back with its certificate registers like any other; one with another key joins by
+// 'muster node replace'.
 #pragma once
 
 #include <string>

@@ -102,13 +102,21 @@ std::vector<std::uint32_t> Candidates::could_give(std::size_t at, bool only_usab
 
 const Fit& Candidates::free(std::size_t at) const {
   if (!free_[at]) free_[at] = examine(*nodes_[at], at);
-  const bool left_out = !left_out_.empty() && !left_out_[at].why.empty() && free_[at]->why.empty();
-  return left_out ? left_out_[at] : *free_[at];
+  if (!free_[at]->why.empty()) return *free_[at];
+  for (const std::vector<Fit>* out : {&other_storage_, &left_out_}) {
+    if (!out->empty() && !(*out)[at].why.empty()) return (*out)[at];
+  }
+  return *free_[at];
 }
 
 void Candidates::leave_out(std::vector<std::string> reasons) {
   left_out_.clear();
   for (std::string& why : reasons) left_out_.push_back({.why = std::move(why)});
+}
+
+void Candidates::only_storage(std::vector<std::string> reasons) {
+  other_storage_.clear();
+  for (std::string& why : reasons) other_storage_.push_back({.why = std::move(why)});
 }
 
 std::string Candidates::away(const NodeRecord& node) const {

@@ -49,6 +49,8 @@ class Candidates {
   // nodes(); empty: not left out. It replaces the earlier reasons.
   void leave_out(std::vector<std::string> reasons);
   [[nodiscard]] bool leaves_some_out() const { return !left_out_.empty(); }
+  // The same, for another reason. Both count.
+  void only_storage(std::vector<std::string> reasons);
 
   [[nodiscard]] Fit capacity(std::size_t at) const;
   // `only_usable`: a card that is bad, or in use by others now, does not count, and neither does a
@@ -84,6 +86,7 @@ class Candidates {
   bool only_routable_ = false, heed_pauses_ = true;
   mutable std::vector<std::optional<Fit>> free_;  // parallel to nodes_, filled on demand
   std::vector<Fit> left_out_;                     // parallel to nodes_, or empty
+  std::vector<Fit> other_storage_;                // the same
 };
 
 }  // namespace muster::core

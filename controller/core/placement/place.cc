@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "common/engine/model/engine.h"
 #include "controller/core/placement/candidates.h"
 #include "controller/core/placement/gang.h"
 #include "controller/core/placement/hccl_blocks.h"
 #include "controller/core/placement/host_ports.h"
+#include "controller/core/placement/one_storage.h"
 #include "controller/core/placement/place_why.h"
 #include "controller/core/placement/placing.h"
 #include "controller/core/placement/training_route.h"
@@ -17,6 +19,7 @@ namespace muster::core {
 namespace {
 
 constexpr std::size_t kReachableSetsTried = 64;  // networks that are separate from each other
+constexpr std::size_t kStoragesTried = 64;       // those of most candidates
 
 class Placer {
  public:
@@ -25,6 +28,7 @@ class Placer {
         ports_(placing.taken, placing.ledger, placing.job, placing.limits),
         candidates_(placing),
         routes_(placing.ledger, placing.job.spec),
+        storage_(placing, candidates_.nodes()),
         gang_(placing, candidates_, ports_, nodes_needed()) {}
 
   // A card that is bad, or in use by others, is no reason to refuse a job, and neither is a node
@@ -106,7 +110,7 @@ class Placer {
         most = count;
       }
       if (count >= nodes_needed() && pods_refuse_idle().empty() && table_refuses().empty() &&
-          ports_refuse().empty() && routes_refuse().empty())
+          ports_refuse().empty() && routes_refuse().empty() && storage_refuses().empty())
         types_.push_back(type);
     }
     candidates_.consider(types_.empty() ? best : types_.front());
@@ -119,9 +123,14 @@ class Placer {
         return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
       if (std::string refused = routes_refuse(); !refused.empty())
         return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
+      if (std::string refused = storage_refuses(); !refused.empty())
+        return fmt::format("{}; {}", need_text(placing_, candidates_), refused);
     }
     return never_text(placing_, candidates_, most,
                       most >= nodes_needed() ? pods_refuse_idle() : std::string());
+  }
+  [[nodiscard]] std::string storage_refuses() const {
+    return storage_.refuses(able_, nodes_needed());
   }
   std::string pods_refuse_idle() {
     return gang_.pods_refuse(only_usable_ ? Gang::Of::IdleAndUsable : Gang::Of::Idle);
@@ -146,11 +155,24 @@ class Placer {
   std::vector<PlacedNode> choose_type() {
     for (const std::string& type : types_) {
       candidates_.consider(type);
-      if (std::vector<PlacedNode> nodes = choose_meeting(); !nodes.empty()) return nodes;
+      if (std::vector<PlacedNode> nodes = choose_storage(); !nodes.empty()) return nodes;
     }
     candidates_.consider(types_.front());
     // The result of port_missed() must be about the first type.
-    return types_.size() > 1 ? choose_meeting() : std::vector<PlacedNode>();
+    return types_.size() > 1 ? choose_storage() : std::vector<PlacedNode>();
+  }
+
+  // A gang whose nodes share a storage. Without one, the reasons are about the storage that is
+  // tried first.
+  std::vector<PlacedNode> choose_storage() {
+    if (!storage_.matters()) return choose_meeting();
+    const auto& storages = storage_.storages();
+    for (const std::string& storage : storages | std::views::take(kStoragesTried)) {
+      candidates_.only_storage(storage_.reasons(storage));
+      if (std::vector<PlacedNode> nodes = choose_meeting(); !nodes.empty()) return nodes;
+    }
+    candidates_.only_storage(storage_.reasons(storage_.storages().front()));
+    return choose_meeting();
   }
 
   // The nodes that a job with this rank 0 may have in addition, because of their routes. If the
@@ -253,7 +275,7 @@ class Placer {
     }
     if (!first) return std::nullopt;
     candidates_.heed_pauses(false);
-    const bool fits = !choose_meeting().empty();
+    const bool fits = !choose_storage().empty();
     candidates_.heed_pauses(true);
     return fits ? first : std::nullopt;
   }
@@ -262,6 +284,7 @@ class Placer {
   HostPorts ports_;
   Candidates candidates_;
   TrainingRoutes routes_;
+  OneStorage storage_;
   Gang gang_;
   bool only_usable_ = false;
   // The candidates that could hold a part of the job with such devices, if they were idle.

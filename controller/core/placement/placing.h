@@ -10,6 +10,7 @@
 //   host_ports.h      ports
 //   place_why.h       what the job waits for
 //   training_route.h  where its nodes meet
+//   one_storage.h     which of them share the storage of its checkpoints
 #pragma once
 
 #include <map>
@@ -50,7 +51,8 @@ PlaceResult place_around(const Taken& taken, const Ledger& ledger, const Presenc
                          std::size_t* checks = nullptr);
 
 // The registered nodes could not hold the job, even if they were idle. The result depends only on
-// the nodes, their drains, the probes of their devices, the limits, and requirements_of().
+// the nodes, their drains, the probes of their devices, the checks of their outputs, the limits,
+// and requirements_of().
 bool never_fits(const Ledger& ledger, const Presence& presence, const JobRecord& job, Now now,
                 const Limits& limits, std::size_t* checks = nullptr);
 

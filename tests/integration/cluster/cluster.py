@@ -55,6 +55,7 @@ class Cluster:
             name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")
         }
         self.env.pop("XDG_STATE_HOME", None)
+        self.env.pop("XDG_CONFIG_HOME", None)
         self.env.update(
             HOME=self.dir, TERM="dumb", LC_ALL="C.UTF-8", MUSTER_CONTROLLER=self.endpoint
         )

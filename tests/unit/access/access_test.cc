@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace muster::controller {
 namespace {
@@ -24,12 +25,13 @@ AccessPolicy policy() {
 }
 
 // Written down a second time, as rules: whoever changes a node is an operator; whoever submits or
-// ends jobs is a user; reading is for everybody.
+// ends jobs is a user; whoever makes other users' tokens is an admin; reading is for everybody.
 UserRole least_of(std::string_view method) {
   static const std::set<std::string_view> users = {
       "/muster.v1.JobService/SubmitJob", "/muster.v1.JobService/FindStages",
       "/muster.v1.JobService/PlanJob", "/muster.v1.JobService/CancelJob"};
   if (users.contains(method)) return UserRole::User;
+  if (method.ends_with("/CreateToken")) return UserRole::Admin;
   const std::string_view name = method.substr(method.rfind('/') + 1);
   const bool changes = !name.starts_with("Get") && !name.starts_with("List");
   return method.starts_with("/muster.v1.NodeService/") && changes ? UserRole::Operator
@@ -72,7 +74,7 @@ TEST(Access, TheSocketAndNobody) {
   const Access access("root", {}, nullptr);
   const JobAccess socket = access.of_call(true, {}, "/muster.v1.JobService/CancelJob");
   EXPECT_EQ(socket.user(), "root");
-  EXPECT_EQ(socket.by(), "");
+  EXPECT_EQ(socket.by(), "root");
   EXPECT_TRUE(socket.is_socket());
   const JobAccess nobody = access.of_call(false, {}, "/muster.v1.JobService/CancelJob");
   for (const char* owner : {"", "root", "alice"}) EXPECT_FALSE(nobody.may(owner));
@@ -93,6 +95,32 @@ TEST(Access, WhatOthersMayIsForThatAlone) {
   access.replace({});
   EXPECT_FALSE(may("/muster.v1.JobService/ReadLogs"));
   EXPECT_TRUE(before.may("alice"));  // an open call goes on as it began
+}
+
+TEST(Access, AnOpenCallByTheNextPolicy) {
+  AccessPolicy given = policy();
+  given.others_may = {JobRight::Logs};
+  Access access("root", given, nullptr);
+  const auto begun = [&](const std::string& name) {
+    return access.of_call(false, user(name), "/muster.v1.JobService/ReadLogs");
+  };
+  const JobAccess olga = begun("olga"), uwe = begun("uwe");
+  const JobAccess socket = access.of_call(true, std::nullopt, "/muster.v1.JobService/ReadLogs");
+  const JobAccess node = access.of_call(
+      false, pki::Identity{.cluster = "c0ffee", .role = pki::Role::Node, .name = "n"},
+      "/muster.v1.JobService/ReadLogs");
+  EXPECT_TRUE(olga.may_all() && uwe.may_all() && socket.may_all());
+  access.replace({.users = {{"olga", UserRole::Viewer}}});
+  EXPECT_TRUE(uwe.may_all()) << "it keeps the policy of its begin";
+  EXPECT_TRUE(access.again(socket).may_all());
+  EXPECT_FALSE(access.again(node).may_all());
+  for (const auto& [before, name] : {std::pair{olga, "olga"}, std::pair{uwe, "uwe"}}) {
+    const JobAccess now = access.again(before);
+    EXPECT_FALSE(now.may_all());
+    EXPECT_FALSE(now.is_operator());
+    EXPECT_TRUE(now.may(name)) << "its own job";
+    EXPECT_FALSE(now.may("alice"));
+  }
 }
 
 }  // namespace

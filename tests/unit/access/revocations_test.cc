@@ -93,6 +93,42 @@ TEST_F(RevocationsTest, AnEndMayLeaveAtOnce) {
   EXPECT_EQ(ends, 1);
 }
 
+TEST_F(RevocationsTest, AStreamEndsWhenItsRightIsGone) {
+  std::vector<grpc::Status> kept, lost, left, owner;
+  auto one = enter(caller(pki::Role::User, "ann", "k1"), kept);
+  auto two = enter(caller(pki::Role::User, "bob", "k2"), lost);
+  auto three = enter(caller(pki::Role::User, "eve", "k3"), left);
+  auto four = enter({.is_owner = true}, owner);
+  bool may = true;
+  const auto while_may = [&may]() -> Result<void> {
+    if (may) return {};
+    return fail(ErrorCode::NotAllowed, "reading the logs of job 'j': it is of user 'ann'");
+  };
+  one.keep_while([]() -> Result<void> { return {}; });
+  for (Revocations::Stay* stay : {&two, &three, &four}) stay->keep_while(while_may);
+  three.leave();
+  revocations_.ask_again();
+  EXPECT_TRUE(lost.empty());
+  may = false;
+  revocations_.ask_again();
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_EQ(lost[0].error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(lost[0].error_message(), "reading the logs of job 'j': it is of user 'ann'");
+  EXPECT_TRUE(kept.empty());
+  EXPECT_TRUE(left.empty());
+  EXPECT_TRUE(owner.empty());
+}
+
+TEST_F(RevocationsTest, ARightThatIsGoneAlreadyEndsTheStreamAtOnce) {
+  std::vector<grpc::Status> ends;
+  auto stay = enter(caller(pki::Role::User, "bob", "k"), ends);
+  stay.keep_while([] { return fail(ErrorCode::NotAllowed, "no"); });
+  EXPECT_EQ(ends.size(), 1U);
+  stay.leave();
+  stay.keep_while([] { return fail(ErrorCode::NotAllowed, "no"); });
+  EXPECT_EQ(ends.size(), 1U);
+}
+
 TEST_F(RevocationsTest, TheCheckOfACall) {
   const auto authority = pki::Authority::make("c0ffee", now_);
   ASSERT_TRUE(authority);

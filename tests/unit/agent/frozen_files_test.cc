@@ -252,7 +252,7 @@ TEST(FrozenFiles, AreReadAndWrittenAsTheyWere) {
   const auto reads = [&](const fs::path& dump) {
     SCOPED_TRACE(dump.native());
     const TempDir dir;  // a test must not write into the checkout
-    fs::copy(dump / "state", dir.path() / "state", fs::copy_options::recursive);
+    test::copy_dump(dump / "state", dir.path() / "state");
     const std::set<std::string> there = files_below(dir.path() / "state");
     const Reading reading(dir.path() / "state", schema);
     EXPECT_EQ(reading.files(), there) << "a file of the dump is not read";

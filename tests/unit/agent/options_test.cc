@@ -67,6 +67,30 @@ TEST(CommandLine, WhereTheDevicesAreFrom) {
       std::string::npos);
 }
 
+// --check-config did not find them, and the first two were found by nobody.
+TEST(CommandLine, WrongValuesAreFoundBeforeAnythingStarts) {
+  const auto message = [](const std::vector<std::string>& words) {
+    const auto line = parse(words);
+    EXPECT_FALSE(line) << words[0];
+    return line ? std::string() : line.error().message;
+  };
+  EXPECT_NE(message({"--min-free", "-1"}).find("'-1' is no size"), std::string::npos);
+  for (const char* option : {"--state-dir", "--credentials", "--join", "--devices-from", "--worker",
+                             "--log-file", "--cgroup", "--container-tool"})
+    EXPECT_NE(
+        message({option, "~/x"}).find(std::string(option) + ": '~/x': '~' is not expanded here"),
+        std::string::npos)
+        << option;
+  EXPECT_EQ(message({"--cgroup", "atuo"}),
+            "reading the command line: --cgroup 'atuo': give 'auto', 'none' or an absolute "
+            "directory");
+  EXPECT_EQ(message({"--cgroup", "/proc/self"}),
+            "reading the command line: --cgroup '/proc/self': '/proc/self' is no directory of a "
+            "cgroup v2 tree; give a directory of a cgroup v2 tree that this user may write, or "
+            "none");
+  for (const char* sound : {"auto", "none"}) EXPECT_TRUE(parse({"--cgroup", sound}));
+}
+
 TEST(CommandLine, WhereANodeJoins) {
   const auto plain = parse({"--credentials", "c.pem"});
   ASSERT_TRUE(plain && *plain) << plain.error().message;

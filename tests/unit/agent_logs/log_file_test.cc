@@ -165,6 +165,21 @@ TEST_F(LogFileTest, the_soft_cap_punches_only_what_the_controller_has_synced) {
   EXPECT_TRUE(gaps_.empty());
 }
 
+// Under its other name it may be a file that has nothing to do with the job.
+TEST_F(LogFileTest, no_hole_is_punched_into_a_file_with_a_second_name) {
+  const test::Appender rank(log_);
+  restart();
+  connect();
+  rank.write(std::string(1 << 20, 'x') + "\n");
+  parse();
+  ship();
+  connect();
+  std::filesystem::create_hard_link(log_, log_.string() + ".other");
+  EXPECT_EQ(file_->trim(64 << 10).value(), 0U);
+  std::filesystem::remove(log_.string() + ".other");
+  EXPECT_GT(file_->trim(64 << 10).value(), 900U << 10);
+}
+
 TEST_F(LogFileTest, the_hard_cap_loses_the_oldest_and_says_so_even_after_a_restart) {
   const test::Appender rank(log_);
   restart();

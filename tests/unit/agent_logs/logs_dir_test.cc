@@ -166,6 +166,34 @@ TEST_F(LogsDirTest, ACopyOfAScriptsLogStaysInTheDirectory) {
   EXPECT_TRUE(fs::is_empty(dir_.path() / "other"));
 }
 
+TEST_F(LogsDirTest, AProcessLogBehindALinkAtTheRunDirectoryIsNotRead) {
+  const fs::path run = dir_.path() / "job.1", away = dir_.path() / "away";
+  fs::create_directories(run / "plog/rank-0/debug/plog");
+  test::Appender(run / "plog/rank-0/debug/plog/plog-7_1.log").write("x\n");
+  const PlogTree logs(run / "plog/rank-0");
+  EXPECT_EQ(logs.logs().size(), 1U);
+  fs::rename(run, away);
+  fs::create_directory_symlink(away, run);
+  EXPECT_FALSE(logs.exists());
+  EXPECT_TRUE(logs.logs().empty());
+  EXPECT_EQ(logs.trim(0), 0U);
+  EXPECT_TRUE(fs::exists(away / "plog/rank-0/debug/plog/plog-7_1.log"));
+}
+
+// The copy is emptied when its source begins anew. In its place is another name of a file outside.
+TEST_F(LogsDirTest, ACopyOfAScriptsLogIsWrittenOnlyUnderItsOnlyName) {
+  const test::TempDir elsewhere;
+  const fs::path canary = elsewhere.path() / "canary", file = elsewhere.path() / "of-rank-0";
+  test::Appender(canary).write("canary");
+  test::Appender(file).write("x\n");
+  fs::create_hard_link(canary, logs_ / "auxiliary-rank-0.log");
+  const ScriptLog log{.name = "rank-0", .rank = 0, .process = {}, .path = file.string()};
+  const auto round = ScriptLogCopy(log, dir_.path(), nullptr).copy(false);
+  ASSERT_TRUE(round.trouble);
+  EXPECT_THAT(round.trouble->message, HasSubstr("a hard link"));
+  EXPECT_EQ(fs::file_size(canary), 6U);
+}
+
 class LogsReplaced : public WatchTest {
  protected:
   void SetUp() override {

@@ -229,7 +229,7 @@ TEST(FrozenRuns, MeanWhatTheyMeantAndAreLaunchedAsTheyWere) {
   for (const fs::path& dump : found) {
     SCOPED_TRACE(dump.native());
     const TempDir dir;  // a test must not write into the checkout
-    fs::copy(dump / "runs", dir.path(), fs::copy_options::recursive);
+    test::copy_dump(dump / "runs", dir.path());
     EXPECT_EQ(
         test::first_line_lost(test::read_dump(dump / "facts.txt"), facts_text(dir.path(), schema)),
         "");

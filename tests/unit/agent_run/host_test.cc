@@ -359,14 +359,13 @@ TEST_F(HostTest, WithoutDescriptorsNoWorkerIsTakenForDead) {
   const rundir::AgentLayout state(dir_.path() / "state");
   RunView view(rundir::RunLayout(state.run(kRun.first, kRun.second)), *process::boot_id());
   {
-    // Enough for its files and for a handle on the worker, but not to verify that it is the right
-    // worker.
+    // Enough for the run directory, but not for a file in it.
     const process::FewDescriptors few(1);
-    (void)view.refresh();
-    EXPECT_EQ(view.seen().worker, WorkerState::Alive);
-    ASSERT_TRUE(view.worker_unknown());
-    EXPECT_NE(view.worker_unknown()->message.find("Too many open files"), std::string::npos)
-        << view.worker_unknown()->message;
+    const auto read = view.refresh();
+    ASSERT_FALSE(read);
+    EXPECT_NE(read.error().message.find("Too many open files"), std::string::npos)
+        << read.error().message;
+    EXPECT_NE(view.seen().worker, WorkerState::Dead);
     EXPECT_EQ(view.worker(), nullptr);
   }
   ASSERT_TRUE(view.refresh());

@@ -78,9 +78,8 @@ TEST_F(LaunchRecordTest, TheProcessLogsDirectoryIsInTheRunDirectory) {
             std::filesystem::perms::owner_all);
   EXPECT_FALSE(std::filesystem::exists(layout.plog_dir(0)));
   std::filesystem::remove_all(layout.root());
-  EXPECT_NE(
-      make_plog_dirs(order, layout).error().message.find("making the process log's directory '"),
-      std::string::npos);
+  EXPECT_TRUE(make_plog_dirs(order, layout).error().message.starts_with(
+      "making the process logs' directories: "));
 }
 
 // A virtual environment's python3 is a link to the system's: Python finds the environment by the

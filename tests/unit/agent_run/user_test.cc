@@ -68,7 +68,9 @@ TEST(AnotherUser, RunsAsHimAndCannotTouchTheRunDirectory) {
     EXPECT_EQ(info.st_uid, 0U) << path;
     EXPECT_EQ(info.st_mode & 0077U, 0U) << path << " is open to others";
   }
-  EXPECT_TRUE(process::sweep_process_tag(rundir::kProcessTagVariable, run_process_tag(), 5'000));
+  const auto left = process::sweep_process_tag(rundir::kProcessTagVariable, run_process_tag(),
+                                               5'000, {.run = user->uid});
+  EXPECT_EQ(left ? *left : 1U, 0U);
 }
 
 TEST(AnotherUser, NeedsRootAndSaysSo) {

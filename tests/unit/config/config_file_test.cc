@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "common/config/checks.h"
 #include "common/io/file.h"
 
 namespace muster::config {
@@ -120,6 +122,42 @@ TEST_F(Options, AValueThatIsNoneOfTheWordsHasItsPlace) {
   EXPECT_EQ(parse(), at("1:8") + "--level: 'loud' is none of debug, info");
   write("level: debug\n");
   EXPECT_EQ(parse(), "");
+}
+
+TEST_F(Options, APathIsWritten) {
+  app_.get_option("--level")->check(path());
+  write("level: ~/x\n");
+  EXPECT_EQ(parse(), at("1:8") + "--level: '~/x': '~' is not expanded here; write the whole path");
+  EXPECT_NE(parse({"--level=~ann/x"}).find("write the whole path"), std::string::npos);
+  EXPECT_EQ(parse({"--level", "x~"}), "");
+}
+
+// -1 was 2^64 - 1 bytes.
+TEST_F(Options, ASizeIsNotNegative) {
+  std::uint64_t plain = 0, unit = 0;
+  app_.add_option("--plain", plain, "")->check(size());
+  app_.add_option("--unit", unit, "")->transform(CLI::AsSizeValue(false))->transform(size());
+  write("plain: 5\nunit: 1kb\n");
+  EXPECT_EQ(parse(), "");
+  EXPECT_EQ(plain + unit, 5 + 1024U);
+  for (const char* bad : {"-1", " -1", "-1kb"}) {
+    write(std::string("plain: '") + bad + "'\n");
+    EXPECT_EQ(parse(),
+              at("1:8") + "--plain: '" + bad + "' is no size; give a number of bytes, 0 or more");
+    write(std::string("unit: '") + bad + "'\n");
+    EXPECT_EQ(parse(),
+              at("1:7") + "--unit: '" + bad + "' is no size; give a number of bytes, 0 or more");
+  }
+}
+
+// A pipe was opened, and waited for.
+TEST_F(Options, AFileIsARegularOne) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(parse(), "no place: --config: '" + path_ + "' is not a regular file");
+  EXPECT_NE(parse({"--level", "x"}), "");
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  path_ = "~/d.yaml";
+  EXPECT_NE(parse().find("write the whole path"), std::string::npos);
 }
 
 // It ended the program by an exception within the sentence.

@@ -105,7 +105,8 @@ TEST_F(After, WhatCannotBeIsRefused) {
   cancel("one");
   const grpc::Status ended = refused({"one"});
   EXPECT_EQ(ended.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_NE(ended.error_message().find("which was cancelled: wrong data"), std::string::npos)
+  EXPECT_NE(ended.error_message().find("which was cancelled by owner: wrong data"),
+            std::string::npos)
       << ended.error_message();
   v1::ListJobsRequest all;
   all.set_all(true);
@@ -144,7 +145,7 @@ TEST_F(After, AnEndWithoutSuccessEndsThoseBehindIt) {
   const v1::Job three = job("three");
   EXPECT_EQ(three.phase(), v1::JOB_PHASE_CANCELLED);
   EXPECT_TRUE(three.verdict().reason().ends_with("because job 'one' (" + one +
-                                                 ") was cancelled: wrong data"))
+                                                 ") was cancelled by owner: wrong data"))
       << three.verdict().reason();
 }
 

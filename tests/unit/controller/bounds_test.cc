@@ -31,7 +31,7 @@ TEST_F(Bounds, AReasonIsASentence) {
             grpc::StatusCode::INVALID_ARGUMENT);
   cancel.set_reason(std::string(1'024, 'r'));
   ASSERT_TRUE(stub_->CancelJob(context().get(), cancel, &cancelled).ok());
-  EXPECT_EQ(job("one").verdict().reason(), "cancelled: " + cancel.reason());
+  EXPECT_EQ(job("one").verdict().reason(), "cancelled by owner: " + cancel.reason());
 }
 
 TEST_F(Bounds, APathThatATerminalWouldObeyIsNotTaken) {

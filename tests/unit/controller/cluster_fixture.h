@@ -13,9 +13,12 @@
 
 #include "common/base/version.h"
 #include "common/pki/authority_dir.h"
+#include "common/pki/authority_files.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/tls_port.h"
 #include "controller/access/access.h"
+#include "controller/api/authority_changes.h"
+#include "controller/api/authority_list.h"
 #include "controller/api/certificate_service.h"
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
@@ -57,15 +60,26 @@ class ClusterTest : public testing::Test {
              .revocations = &revocations_});
     jobs_ = std::make_unique<JobService>(*edge_, 1, watch_queue_max);
     nodes_ = std::make_unique<NodeService>(*edge_, kProtocolMin, kProtocolMax);
-    certificates_ =
-        std::make_unique<CertificateService>(*controller_->shell, authority_, system_clock());
-    const auto own = pki::issue_controller(*authority_, kCluster, system_clock().now().wall);
-    if (!own) throw std::runtime_error(own.error().message);
+    const WallTime now = system_clock().now().wall;
+    auto set = pki::settle_authorities(dir_ / "pki", kCluster, {}, now);
+    if (!set) throw std::runtime_error(set.error().message);
+    authorities_ = std::make_unique<Authorities>(authorities_now(std::move(*set), now));
+    authority_ = pki::open_authority(dir_ / "pki", kCluster, now);
+    tls_ = std::make_shared<rpc::LiveTls>(authorities_->now()->own.front());
+    changes_ = std::make_unique<AuthorityChanges>(
+        *controller_->shell, *authorities_, controller_->work, system_clock(), dir_ / "pki",
+        [this](const AuthoritiesNow& changed) {
+          tls_->replace(changed.own.front());
+          revocations_.trust(changed.trusted);
+          controller_->hub->set_authorities(trusted_by_agents(changed));
+        });
+    certificates_ = std::make_unique<CertificateService>(
+        *controller_->shell, *authorities_, system_clock(), *changes_, kOwnUser);
     auto server = Server::start(
         {"unix:" + (dir_ / "s").string(), "127.0.0.1:0"},
         {controller_->hub.get(), jobs_.get(), nodes_.get(), certificates_.get()},
         rpc::tls_credentials(
-            *own, system_clock(),
+            tls_, system_clock(),
             {.may_call = [this](
                              const pki::Identity& caller,
                              std::string_view method) { return access_.may_call(caller, method); },
@@ -147,7 +161,11 @@ class ClusterTest : public testing::Test {
   std::unique_ptr<Edge> edge_;
   std::unique_ptr<JobService> jobs_;
   std::unique_ptr<NodeService> nodes_;
-  Result<pki::Authority> authority_ = pki::Authority::make(kCluster, system_clock().now().wall);
+  std::unique_ptr<Authorities> authorities_;
+  // The CA of the start. It signs no more when a test has changed it.
+  Result<pki::Authority> authority_ = fail(ErrorCode::NotFound, "not opened yet");
+  std::shared_ptr<rpc::LiveTls> tls_;
+  std::unique_ptr<AuthorityChanges> changes_;
   std::unique_ptr<CertificateService> certificates_;
   std::unique_ptr<Server> server_;
   std::shared_ptr<grpc::Channel> channel_;

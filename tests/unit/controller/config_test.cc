@@ -42,6 +42,24 @@ TEST(Config, TheEnrolmentPortIsOverTcp) {
   }
 }
 
+TEST(Config, TheLoginSocketIsForEverybodyAndForTcp) {
+  EXPECT_TRUE(parse({"--state-dir", "/s"}).config.login_socket.empty());
+  const CommandLine line = parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--login-socket",
+                                  "/run/muster/login.sock"});
+  ASSERT_EQ(line.exit_code, -1) << line.text;
+  EXPECT_EQ(line.config.login_socket, "/run/muster/login.sock");
+  const std::string deep = "/" + std::string(120, 'd');
+  for (const char* wrong : {"login.sock", "/s/login.sock", deep.c_str()}) {
+    const CommandLine bad =
+        parse({"--state-dir", "/s", "--listen", "0.0.0.0:7070", "--login-socket", wrong});
+    EXPECT_EQ(bad.exit_code, 64) << wrong;
+    EXPECT_NE(bad.text.find("--login-socket"), std::string::npos) << bad.text;
+  }
+  const CommandLine no_tcp = parse({"--state-dir", "/s", "--login-socket", "/run/m/login.sock"});
+  EXPECT_EQ(no_tcp.exit_code, 64);
+  EXPECT_NE(no_tcp.text.find("--listen HOST:PORT"), std::string::npos) << no_tcp.text;
+}
+
 TEST(Config, ValuesAreUnderstood) {
   const CommandLine line =
       parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen", "unix:/x",
@@ -60,6 +78,14 @@ TEST(Config, ValuesAreUnderstood) {
   EXPECT_EQ(line.config.access_file, "/etc/muster/access.yaml");
 }
 
+TEST(Config, TheDirectoryOfOutputs) {
+  EXPECT_EQ(parse({"--state-dir", "/s"}).config.outputs_root, "");
+  EXPECT_EQ(parse({"--state-dir", "/s", "--outputs-root", "/nfs//out/x/.."}).config.outputs_root,
+            "/nfs/out");
+  EXPECT_EQ(parse({"--state-dir", "/s", "--outputs-root", "/nfs/out/"}).config.outputs_root,
+            "/nfs/out");
+}
+
 TEST(Config, MistakesAreUsageWithASentence) {
   const std::vector<std::vector<const char*>> wrong = {
       {},
@@ -68,7 +94,16 @@ TEST(Config, MistakesAreUsageWithASentence) {
       {"--state-dir", "/s", "--archive-after", "10"},
       {"--state-dir", "/s", "--heartbeat-interval", "1h"},
       {"--state-dir", "/s", "--archive-keep", "1d"},
-      {"--state-dir", "/s", "--listen", "nowhere"}};
+      {"--state-dir", "/s", "--outputs-root", "out"},
+      {"--state-dir", "/s", "--outputs-root", "/"},
+      {"--state-dir", "/s", "--outputs-root", "/a\nb"},
+      {"--state-dir", "/s", "--listen", "nowhere"},
+      {"--state-dir", "/s", "--log-quota", "-1"},
+      {"--state-dir", "/s", "--log-quota", "-1GB"},
+      {"--state-dir", "~/s"},
+      {"--state-dir", "/s", "--access", "~/access.yaml"},
+      {"--state-dir", "/s", "--log-file", "~/log"},
+      {"--state-dir", "/s", "--endpoint-file", "~/e"}};
   for (const auto& arguments : wrong) {
     const CommandLine line = parse(arguments);
     EXPECT_EQ(line.exit_code, 64);

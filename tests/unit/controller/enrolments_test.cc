@@ -64,7 +64,7 @@ class EnrolmentsTest : public ClusterTest {
   }
 
   std::unique_ptr<v1::CertificateService::Stub> service_;
-  Enrolments enrolments_{*controller_->shell, authority_, system_clock()};
+  Enrolments enrolments_{*controller_->shell, *authorities_, system_clock()};
   const pki::Key key_ = *pki::Key::generate(), next_ = *pki::Key::generate();
 };
 
@@ -98,6 +98,24 @@ TEST_F(EnrolmentsTest, ANodeJoinsRenewsAndIsRevoked) {
   EXPECT_FALSE(welcomed(*with(next_, *renewed)));
   EXPECT_THAT(renew(next_, next_).error().message, HasSubstr("was revoked at"));
   EXPECT_THAT(join(by, "n1", key_).error().message, HasSubstr("was revoked at"));
+}
+
+TEST_F(EnrolmentsTest, TheNextCaIsInNoAnswer) {
+  const WallTime now = system_clock().now().wall;
+  const auto copy = [](const pki::Authority& one) {
+    return *pki::Authority::adopt(one.certificate().pem(), *one.key_pem(), kCluster);
+  };
+  const auto other = *pki::Authority::make(kCluster, now);
+  const std::string signing = authority_->certificate().pem();
+  const enrol::Token by = token("n*");
+  authorities_->replace(
+      *authorities_now({.signing = copy(*authority_), .next = copy(other), .old = {}}, now));
+  const auto joined = join(by, "n1", key_);
+  ASSERT_TRUE(joined) << joined.error().message;
+  EXPECT_EQ(joined->ca, signing);
+  authorities_->replace(
+      *authorities_now({.signing = copy(*authority_), .next = {}, .old = copy(other)}, now));
+  EXPECT_EQ(renew(key_, next_)->ca, signing + other.certificate().pem());
 }
 
 TEST_F(EnrolmentsTest, WhatMakesNoSenseIsRefusedAtOnce) {

@@ -98,6 +98,23 @@ TEST(HeartbeatMerge, AProbeOfTheDevicesIsKeptUntilThereIsANewerOne) {
   EXPECT_EQ(newest.devices(0).health(), v1::DEVICE_HEALTH_OK);
 }
 
+// An agent sends it only when it has changed.
+TEST(HeartbeatMerge, ACheckOfTheOutputsIsKeptUntilThereIsANewerOne) {
+  const auto with_storage = [](const std::string& id) {
+    v1::Heartbeat heartbeat;
+    heartbeat.mutable_host()->mutable_outputs()->set_storage_id(id);
+    return heartbeat;
+  };
+  v1::Heartbeat newest;
+  newest.mutable_host()->set_state_dir("/newest");
+  take_over(newest, with_storage("aaaa"));
+  EXPECT_EQ(newest.host().outputs().storage_id(), "aaaa");
+  EXPECT_EQ(newest.host().state_dir(), "/newest");
+  newest = with_storage("bbbb");
+  take_over(newest, with_storage("aaaa"));
+  EXPECT_EQ(newest.host().outputs().storage_id(), "bbbb");
+}
+
 // While the disk hangs, heartbeats are merged. Regression: the merged heartbeat of a node that
 // names other jobs each time grew without end.
 TEST(HeartbeatMerge, WhatIsTakenOverHasABound) {

@@ -34,12 +34,11 @@ class NodeFactsTest : public HandNodeTest {
   }
 };
 
-TEST_F(NodeFactsTest, AUserIsNotTheOwnerOfTheController) {
+TEST_F(NodeFactsTest, TheActorIsWhoCalled) {
   node();
   using Actors = std::pair<std::string, std::string>;
-  EXPECT_EQ(drained_by(channel_), Actors("", "owner"));
+  EXPECT_EQ(drained_by(channel_), Actors(kOwnUser, kOwnUser)) << "over the unix socket";
   EXPECT_EQ(drained_by(tcp(pki::Role::User, "olga")), Actors("olga", "olga"));
-  EXPECT_EQ(drained_by(tcp(pki::Role::User, "owner")), Actors("owner", "owner"));
 }
 
 }  // namespace

@@ -119,6 +119,28 @@ class OthersJobs : public ClusterTest {
   }
 };
 
+// bob was told to cancel alice's job, which he may not.
+TEST_F(OthersJobs, ANameThatIsTakenIsOfSomebody) {
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = spec("taken");
+  const auto submit = [&](const char* user) {
+    v1::SubmitJobResponse response;
+    const auto channel = tcp(pki::Role::User, user);
+    return v1::JobService::NewStub(channel)
+        ->SubmitJob(context().get(), request, &response)
+        .error_message();
+  };
+  EXPECT_EQ(submit("alice"), "");
+  const std::string job = this->job("taken").id();
+  EXPECT_EQ(submit("bob"),
+            "submitting job 'taken': the name is taken by job '" + job +
+                "', which is queued; it is of user 'alice': choose another name, or ask 'alice' or "
+                "an operator to cancel it");
+  EXPECT_EQ(submit("alice"), "submitting job 'taken': the name is taken by job '" + job +
+                                 "', which is queued; choose another name, or `muster cancel " +
+                                 job + "` first");
+}
+
 TEST_F(OthersJobs, EachMethodAsksWhoseJobItIs) {
   const std::string job = alices();
   const auto alice = tcp(pki::Role::User, "alice"), bob = tcp(pki::Role::User, "bob"),

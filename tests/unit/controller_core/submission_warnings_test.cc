@@ -14,11 +14,25 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+std::vector<std::string> warnings_of(const SmallWorld& world, const v1::JobSpec& spec,
+                                     std::vector<NodeName> nodes = {}) {
+  JobRecord job;
+  job.id = JobId("1");
+  job.spec = spec;
+  return submission_warnings({.ledger = world.ledger,
+                              .presence = world.presence,
+                              .job = job,
+                              .out = "/srv/out/1",
+                              .nodes = std::move(nodes),
+                              .now = world.now,
+                              .limits = world.limits});
+}
+
 TEST(SubmissionWarnings, AnOutputThatSeveralMachinesMayNotShare) {
   SmallWorld world;
   world.node("n0", 1, "b0");
   v1::JobSpec spec = SmallWorld::spec("train", 2, 1);
-  const auto warnings = [&] { return submission_warnings(world.ledger, spec, "/srv/out/1"); };
+  const auto warnings = [&] { return warnings_of(world, spec); };
   EXPECT_THAT(warnings(), IsEmpty()) << "one machine";
   world.node("n1", 1, "b0");
   EXPECT_THAT(warnings(), IsEmpty()) << "two agents on it";
@@ -40,6 +54,48 @@ TEST(SubmissionWarnings, AnOutputThatSeveralMachinesMayNotShare) {
   EXPECT_THAT(warnings(), IsEmpty());
 }
 
+TEST(SubmissionWarnings, WhatTheAgentsHaveCheckedIsKnown) {
+  SmallWorld world;
+  world.limits.outputs_root = world.limits.cluster_out = "/srv/out";
+  const auto outputs = [&](const std::string& name, const std::string& storage,
+                           const std::vector<std::string>& sees) {
+    world.node(name, 1, "b-" + name, "i-" + name);
+    HeartbeatHeard heard{.node = NodeName(name),
+                         .connection = world.presence.nodes.at(NodeName(name)).connection};
+    v1::OutputsReading& reading = *heard.heartbeat.mutable_host()->mutable_outputs();
+    reading.set_root("/srv/out");
+    reading.set_storage_id(storage);
+    for (const std::string& one : sees) reading.add_instances(one);
+    world.see(heard);
+  };
+  outputs("n0", "aaaa", {"i-n0", "i-n1"});
+  outputs("n1", "aaaa", {"i-n0", "i-n1"});
+  v1::JobSpec spec = SmallWorld::spec("train", 2, 1);
+  EXPECT_THAT(warnings_of(world, spec), IsEmpty()) << "they share it";
+  outputs("n2", "bbbb", {"i-n2"});
+  EXPECT_THAT(warnings_of(world, spec),
+              ElementsAre(testing::AllOf(
+                  HasSubstr("job 'train' takes 2 nodes, and not all that could run it see the same "
+                            "files in '/srv/out' (storage of 'n0' and 1 other, 'n2'): what a node "
+                            "saves there is lost with the node"),
+                  HasSubstr("checkpoint.storage: local"))));
+  EXPECT_THAT(warnings_of(world, spec, {NodeName("n0"), NodeName("n1")}), IsEmpty());
+  EXPECT_THAT(
+      warnings_of(world, spec, {NodeName("n1"), NodeName("n2")}),
+      ElementsAre(HasSubstr("not all that it gets see the same files in '/srv/out' (storage "
+                            "of 'n1', 'n2')")));
+  spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
+  EXPECT_THAT(warnings_of(world, spec), IsEmpty());
+  spec.mutable_checkpoint()->clear_storage();
+  spec.set_output_dir("/elsewhere");
+  EXPECT_THAT(warnings_of(world, spec), ElementsAre(HasSubstr("nothing says that they share")))
+      << "nobody checks that";
+  spec.clear_output_dir();
+  outputs("n2", "", {});
+  EXPECT_THAT(warnings_of(world, spec), ElementsAre(HasSubstr("nothing says that they share")))
+      << "of n2 it is not known";
+}
+
 // Regression: trained with --save ./ckpt, continued with --load ./ckpt: the second training began
 // with random weights, because muster had redirected the first.
 TEST(SubmissionWarnings, ADirectoryThatAnEarlierJobWouldHaveSavedIn) {
@@ -55,7 +111,7 @@ TEST(SubmissionWarnings, ADirectoryThatAnEarlierJobWouldHaveSavedIn) {
   second.mutable_launch()->clear_args();
   for (const char* word : {"--load", "../Megatron-LM/ckpt", "--save=/data/further"})
     second.mutable_launch()->add_args(word);
-  const auto warnings = [&] { return submission_warnings(world.ledger, second, "/srv/out/1"); };
+  const auto warnings = [&] { return warnings_of(world, second); };
   world.accept(
       {.events = {CheckpointCompleted{
            .job = JobId("j1"), .attempt = AttemptNo(1), .step = 20, .path = "/out/j1/iter_20"}}});

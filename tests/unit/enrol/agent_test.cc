@@ -92,6 +92,19 @@ class EnrolAgent : public testing::Test {
     return before;
   }
 
+  // Until the file is so.
+  template <class Condition>
+  bool becomes(Condition is_so) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const Cancel never;
+    while (std::chrono::steady_clock::now() < end) {
+      const auto now = pki::read_credentials(file_);
+      if (now && is_so(*now)) return true;
+      (void)never.wait(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
+
   fs::path dir_;
   fs::path file_;
   Cancel cancel_;
@@ -142,6 +155,21 @@ TEST_F(EnrolAgent, ARefusalForGoodEndsIt) {
   EXPECT_TRUE(joined.error().message.contains("the token was used by node 'other'"));
   EXPECT_FALSE(fs::exists(file_));
   EXPECT_EQ(door.asked().size(), 1U);
+  // The key may be revoked; the next try is with another one.
+  EXPECT_FALSE(fs::exists(dir_ / "enrol.key"));
+}
+
+TEST_F(EnrolAgent, AStrangerDoesNotCostTheKey) {
+  Door door;
+  const Door stranger;
+  JoinOptions options = joining(door);
+  options.enrol = stranger.address();
+  const auto key = pending_key(options.pending_key);
+  const auto joined = join_cluster(options, system_clock(), cancel_);
+  ASSERT_FALSE(joined);
+  EXPECT_EQ(joined.error().code, ErrorCode::Unsupported) << joined.error().message;
+  ASSERT_TRUE(fs::exists(options.pending_key));
+  EXPECT_EQ(pending_key(options.pending_key)->public_digest(), key->public_digest());
 }
 
 TEST_F(EnrolAgent, ARefusalForNowDoesNot) {
@@ -244,7 +272,11 @@ TEST_F(EnrolAgent, ARenewalIsTriedUntilItSucceeds) {
   replaced(before);
   const std::vector<Asked> asked = door.asked();
   ASSERT_EQ(asked.size(), 5U);
-  for (const Asked& one : asked) EXPECT_EQ(one.public_key, asked[0].public_key);
+  // After a refusal for good with another key: the one before may be revoked.
+  EXPECT_EQ(asked[1].public_key, asked[0].public_key);
+  EXPECT_NE(asked[2].public_key, asked[0].public_key);
+  EXPECT_EQ(asked[3].public_key, asked[2].public_key);
+  EXPECT_NE(asked[4].public_key, asked[2].public_key);
 }
 
 TEST_F(EnrolAgent, WhatCannotBeWrittenIsAskedForOnce) {
@@ -273,6 +305,100 @@ TEST_F(EnrolAgent, TheCertificateOfAnotherNodeIsNotRenewed) {
   Renewal renewal(renewing(door), system_clock());
   renewal.stop();
   EXPECT_TRUE(door.asked().empty());
+}
+
+// --- a change of the CA -------------------------------------------------------------------------
+
+TEST_F(EnrolAgent, TheFileGetsTheCasThatTheControllerNames) {
+  Door door;
+  const pki::Credentials before = keep(door, Duration::zero());
+  const auto next = *pki::Authority::make("c1", system_clock().now().wall);
+  RenewalOptions options = renewing(door);
+  options.enrol.clear();
+  Renewal renewal(options, system_clock());
+  const std::string both = door.authority().certificate().pem() + next.certificate().pem();
+  renewal.trust(both, door.authority().certificate().digest());
+  ASSERT_TRUE(becomes([&](const pki::Credentials& now) { return now.ca_pem == both; }));
+  EXPECT_EQ(pki::read_credentials(file_)->certificate_pem, before.certificate_pem);
+  EXPECT_EQ(mode(file_), 0600U);
+  // What would make the file useless is not written.
+  renewal.trust(next.certificate().pem(), next.certificate().digest());
+  renewal.trust("no PEM", "");
+  renewal.stop();
+  EXPECT_EQ(pki::read_credentials(file_)->ca_pem, both);
+}
+
+TEST_F(EnrolAgent, ACertificateOfACaThatSignsNoMoreIsRenewedAtOnce) {
+  const auto next = *pki::Authority::make("c1", system_clock().now().wall);
+  std::string both;
+  Door door({}, [&](const Asked& asked, auto done) {
+    const auto made = next.issue(*pki::Key::from_public_der(asked.public_key),
+                                 {.cluster = "c1", .role = pki::Role::Node, .name = "n1"},
+                                 system_clock().now().wall, std::chrono::hours(1));
+    done(controller::EnrolmentAnswer{.certificate = made->pem(), .ca = both});
+  });
+  both = next.certificate().pem() + door.authority().certificate().pem();
+  (void)keep(door, Duration::zero());
+  Renewal renewal(renewing(door), system_clock());
+  renewal.trust(both, next.certificate().digest());
+  ASSERT_TRUE(becomes(
+      [&](const pki::Credentials& now) { return *now.signer() == next.certificate().digest(); }));
+  renewal.stop();
+  EXPECT_EQ(pki::read_credentials(file_)->ca_pem, both);
+}
+
+TEST_F(EnrolAgent, ANodeThatIsNotAnsweredAsksOnlyIfTheCaWasBeingChanged) {
+  const auto next = *pki::Authority::make("c1", system_clock().now().wall);
+  std::atomic<int> questions = 0;
+  std::string both;
+  Door door({}, [&](const Asked& asked, auto done) {
+    ++questions;
+    const auto made = next.issue(*pki::Key::from_public_der(asked.public_key),
+                                 {.cluster = "c1", .role = pki::Role::Node, .name = "n1"},
+                                 system_clock().now().wall, std::chrono::hours(1));
+    done(controller::EnrolmentAnswer{.certificate = made->pem(), .ca = both});
+  });
+  both = next.certificate().pem() + door.authority().certificate().pem();
+  pki::Credentials own = keep(door, Duration::zero());
+  {
+    Renewal renewal(renewing(door), system_clock());
+    renewal.unreached();
+    renewal.stop();
+    EXPECT_EQ(questions, 0) << "it knows one CA";
+  }
+  own.ca_pem += next.certificate().pem();
+  ASSERT_TRUE(pki::replace_credentials(file_, own));
+  Renewal renewal(renewing(door), system_clock());
+  renewal.unreached();
+  ASSERT_TRUE(becomes(
+      [&](const pki::Credentials& now) { return *now.signer() == next.certificate().digest(); }));
+  renewal.stop();
+}
+
+TEST_F(EnrolAgent, ANodeThatIsNotAnsweredRenewsOnce) {
+  const auto next = *pki::Authority::make("c1", system_clock().now().wall);
+  std::string both;
+  Door door({}, [&](const Asked& asked, auto done) {
+    auto answer = *door.issued(asked);
+    answer.ca = both;
+    done(std::move(answer));
+  });
+  both = door.authority().certificate().pem() + next.certificate().pem();
+  pki::Credentials own = keep(door, Duration::zero());
+  own.ca_pem += next.certificate().pem();
+  ASSERT_TRUE(pki::replace_credentials(file_, own));
+  Renewal renewal(renewing(door), system_clock());
+  renewal.unreached();
+  (void)replaced(own);
+  // The controller's port for agents does not come back.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  const Cancel never;
+  while (std::chrono::steady_clock::now() < end) {
+    renewal.unreached();
+    (void)never.wait(std::chrono::milliseconds(5));
+  }
+  renewal.stop();
+  EXPECT_EQ(door.asked().size(), 1U);
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ TEST(EnrolClient, RefusesAControllerOfAnotherCa) {
   token.ca_digest = std::string(64, '0');
   const auto issued = enrol::join({.address = door.address()}, token, "n1", made_key());
   ASSERT_FALSE(issued);
-  EXPECT_EQ(issued.error().code, ErrorCode::NotAllowed);
+  EXPECT_EQ(issued.error().code, ErrorCode::Unsupported);
   EXPECT_NE(issued.error().message.find("another cluster's controller"), std::string::npos)
       << issued.error().message;
   EXPECT_TRUE(door.asked().empty()) << "the secret went to a stranger";
@@ -79,6 +79,17 @@ TEST(EnrolClient, RefusalsAreFinalOrNot) {
         << issued.error().message;
     EXPECT_EQ(issued.error().message.find("planted-secret"), std::string::npos);
   }
+}
+
+TEST(EnrolClient, AnAnswerThatNoFrameHoldsIsARefusal) {
+  Door door({}, [](const Asked&, auto done) {
+    done(controller::EnrolmentAnswer{.certificate = "one", .ca = std::string(20'000, 'x')});
+  });
+  const auto issued = enrol::join({.address = door.address()}, door.token(), "n1", made_key());
+  ASSERT_FALSE(issued);
+  EXPECT_EQ(issued.error().code, ErrorCode::ResourceExhausted);
+  EXPECT_TRUE(issued.error().message.contains("is the certificate of the CA long?"))
+      << issued.error().message;
 }
 
 TEST(EnrolClient, AnswersFromAnotherThreadAndAfterTheEnd) {
@@ -134,6 +145,30 @@ TEST(EnrolClient, NobodyListens) {
   EXPECT_EQ(issued.error().code, ErrorCode::Unreachable);
   EXPECT_EQ(enrol::join({.address = "no-port"}, token, "n1", made_key()).error().code,
             ErrorCode::InvalidArgument);
+}
+
+// While the CA is changed, tokens of both CAs are worth something.
+TEST(EnrolPort, ShowsTheCertificateThatTheClientWants) {
+  Door door;
+  const WallTime now = system_clock().now().wall;
+  const auto next = *pki::Authority::make("c1", now);
+  const auto old_own = *pki::issue_controller(door.authority(), "c1", now);
+  const auto next_own = *pki::issue_controller(next, "c1", now);
+  enrol::Token of_next = door.token();
+  of_next.ca_digest = next.certificate().digest();
+  const auto refused = enrol::join({.address = door.address()}, of_next, "n1", made_key());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::Unsupported);
+  EXPECT_TRUE(refused.error().message.contains("the cluster's CA was changed meanwhile"))
+      << refused.error().message;
+
+  ASSERT_TRUE(door.show({old_own, next_own}));
+  EXPECT_TRUE(enrol::join({.address = door.address()}, of_next, "n1", made_key()));
+  EXPECT_TRUE(enrol::join({.address = door.address()}, door.token(), "n2", made_key()));
+
+  ASSERT_TRUE(door.show({next_own}));
+  EXPECT_TRUE(enrol::join({.address = door.address()}, of_next, "n3", made_key()));
+  EXPECT_FALSE(enrol::join({.address = door.address()}, door.token(), "n4", made_key()));
 }
 
 TEST(EnrolPort, TellsWhereItCannotListen) {

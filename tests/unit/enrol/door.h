@@ -7,6 +7,7 @@
 #include <csignal>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ namespace muster::test {
 
 struct Asked {
   std::string node, token, secret, registered, public_key;
+  std::optional<Duration> lifetime = {};  // of a login
 };
 
 class Door {
@@ -52,6 +54,16 @@ class Door {
                          .registered = ask.registered,
                          .public_key = ask.public_key},
                         std::move(done));
+             },
+         .login =
+             [this](controller::LoginAsk ask, controller::Enrolments::Done done) {
+               on_asked({.node = {},
+                         .token = ask.token,
+                         .secret = ask.secret,
+                         .registered = {},
+                         .public_key = ask.public_key,
+                         .lifetime = ask.lifetime},
+                        std::move(done));
              }},
         system_clock(), limits);
     if (!port) throw std::runtime_error(port.error().message);
@@ -71,17 +83,27 @@ class Door {
     return asked_;
   }
   void stop() { port_->stop(); }
+  [[nodiscard]] Result<void> show(const std::vector<pki::Credentials>& own) {
+    return port_->replace(own);
+  }
 
-  // What the controller would answer: a certificate for an hour.
+  // What the controller would answer: a certificate for an hour. To a login: user ann's.
   [[nodiscard]] Result<controller::EnrolmentAnswer> issued(const Asked& asked) const {
     const auto key = pki::Key::from_public_der(asked.public_key);
     if (!key) return fail(Error(key.error()));
-    const auto made =
-        authority_.issue(*key, {.cluster = "c1", .role = pki::Role::Node, .name = asked.node},
-                         system_clock().now().wall, std::chrono::hours(1));
+    const auto made = authority_.issue(*key,
+                                       {.cluster = "c1",
+                                        .role = asked.lifetime ? pki::Role::User : pki::Role::Node,
+                                        .name = asked.lifetime ? "ann" : asked.node},
+                                       system_clock().now().wall, std::chrono::hours(1));
     if (!made) return fail(Error(made.error()));
-    return controller::EnrolmentAnswer{.certificate = made->pem(),
+    controller::EnrolmentAnswer answer{.certificate = made->pem(),
                                        .ca = authority_.certificate().pem()};
+    if (asked.lifetime) {
+      answer.user = "ann";
+      answer.addresses = {"127.0.0.1:7070"};
+    }
+    return answer;
   }
 
  private:

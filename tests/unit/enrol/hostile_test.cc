@@ -280,6 +280,21 @@ TEST(EnrolAddress, AWildcardIsBothFamilies) {
   }
 }
 
+TEST(EnrolCount, FewDescriptorsAreNotAllForThisPort) {
+  for (const std::size_t most : {8u, 64u, 200u, 256u, 1'023u}) {
+    const auto limits = controller::enrol_limits_for(most);
+    EXPECT_LE(limits.connections, std::max<std::size_t>(4, most / 4)) << most;
+    EXPECT_GE(limits.connections, 4u) << most;
+    EXPECT_GE(limits.of_an_address, 2u) << most;
+    EXPECT_LE(limits.of_an_address, std::max<std::size_t>(2, limits.connections / 4)) << most;
+  }
+  EXPECT_EQ(controller::enrol_limits_for(200).connections, 50u);
+  for (const std::size_t most : {std::size_t{1'024}, SIZE_MAX}) {
+    EXPECT_EQ(controller::enrol_limits_for(most).connections, 256u);
+    EXPECT_EQ(controller::enrol_limits_for(most).of_an_address, 16u);
+  }
+}
+
 TEST(EnrolCount, SharesOfAddresses) {
   using Room = controller::ConnectionCount::Room;
   using boost::asio::ip::make_address;

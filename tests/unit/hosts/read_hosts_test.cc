@@ -80,6 +80,18 @@ agents: {a: {devices: 8}}
         << enrol;
 }
 
+// What the connection would refuse later is refused with its line.
+TEST(ReadHosts, ALoginNameIsOneThatSshTakes) {
+  EXPECT_EQ(
+      read_well("controller: {host: h, user: \"ann+x@lab\"}\nagents: [a]\n").controller.login.user,
+      "ann+x@lab");
+  for (const char* user : {"CORP\\\\ann", "ann$", "a b", "-x"})
+    EXPECT_THAT(
+        problems_of(fmt::format("controller: {{host: h, user: \"{}\"}}\nagents: [a]\n", user)),
+        ElementsAre(HasSubstr("not a login name")))
+        << user;
+}
+
 TEST(ReadHosts, ARangeIsOneNodeForEachNumber) {
   const HostsFile file = read_well(R"(
 controller: head
@@ -92,6 +104,26 @@ agents:
   EXPECT_EQ(file.agents[3].name, "node11");
   EXPECT_EQ(file.agents[3].login.host, "10.0.0.111");
   EXPECT_THAT(file.agents[3].options, ElementsAre("--address=10.1.0.11"));
+}
+
+TEST(ReadHosts, TheManagementAddressIsWhereAHostIs) {
+  const HostsFile file = read_well(R"(
+controller: {host: head, management_address: 10.0.0.1}
+agents:
+  gpu[1-2]: {management_address: "10.0.0.[11-12]", training_address: "10.1.0.[11-12]"}
+)");
+  EXPECT_EQ(file.controller.login.host, "head");
+  EXPECT_EQ(file.controller.login.address, "10.0.0.1");
+  EXPECT_EQ(file.controller.address, "10.0.0.1:7070");
+  EXPECT_EQ(file.agents[1].login.host, "gpu2");
+  EXPECT_EQ(file.agents[1].login.address, "10.0.0.12");
+  EXPECT_THAT(file.agents[1].options, ElementsAre("--address=10.1.0.12"));
+  EXPECT_THAT(problems_of("controller: h\ndefaults: {management_address: 10.0.0.1}\nagents: [a]\n"),
+              ElementsAre(HasSubstr("'management_address' is no default")));
+  EXPECT_THAT(
+      problems_of("controller: h\nagents:\n  a: {management_address: 10.0.0.1}\n  b: {host: "
+                  "10.0.0.1}\n"),
+      ElementsAre(HasSubstr("nodes 'a' and 'b' are both on host")));
 }
 
 TEST(ReadHosts, MistakesHaveTheirPlace) {
@@ -130,6 +162,26 @@ TEST(ReadHosts, WhatIsMissingIsNamed) {
   EXPECT_THAT(problems_of("[]"), ElementsAre(HasSubstr("the file is no map")));
   EXPECT_THAT(problems_of("controller: {host: a, listen: b}\nagents: [a]"),
               ElementsAre(HasSubstr("listen: 'b' has no port")));
+}
+
+TEST(ReadHosts, OutputsDoNotLieInAStateDirectoryThatAPurgeRemoves) {
+  const auto problems = [](std::string_view controller, std::string_view agent) {
+    return problems_of(fmt::format("controller: {{host: h{}}}\nagents: {{a: {{host: b{}}}}}\n",
+                                   controller, agent));
+  };
+  EXPECT_THAT(problems("", ""), IsEmpty());
+  EXPECT_THAT(problems(", outputs_root: /data/out", ", state_dir: /data/outer"), IsEmpty());
+  EXPECT_THAT(problems(", state_dir: /data/c, outputs_root: /data/c/outputs/", ""), IsEmpty());
+  EXPECT_THAT(problems(", outputs_root: /var/lib/muster/controller/outputs", ""), IsEmpty());
+  EXPECT_THAT(problems(", outputs_root: /data/c/out, state_dir: /data/c/", ""),
+              ElementsAre(HasSubstr("1:37: outputs of jobs ('/data/c/out') would lie in the state "
+                                    "directory of the controller ('/data/c')")));
+  EXPECT_THAT(problems(", outputs_root: /var/lib/muster/agent", ""),
+              ElementsAre(HasSubstr("the state directory of agent 'a'")));
+  EXPECT_THAT(problems(", outputs_root: /data/a/out", ", state_dir: /data/a"),
+              ElementsAre(HasSubstr("the state directory of agent 'a' ('/data/a')")));
+  EXPECT_THAT(problems(", state_dir: /data/m", ", state_dir: /data/m"),
+              ElementsAre(HasSubstr("outputs of jobs ('/data/m/outputs')")));
 }
 
 TEST(Ranges, Expand) {

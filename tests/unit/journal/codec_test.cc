@@ -29,6 +29,7 @@ FIELDS(NodeDrained, a, b, c, d, e)
 FIELDS(NodeUndrained, a, b)
 FIELDS(NodeLabelled, a, b, c)
 FIELDS(NodeRemoved, a, b)
+FIELDS(NodeRenamed, a, b, c)
 FIELDS(CancelRequested, a, b, c)
 FIELDS(SavedBefore, a, b, c, d)
 FIELDS(AttemptPlaced, a, b, c, d, e, f, g)
@@ -53,10 +54,11 @@ FIELDS(JobEnded, a, b, c)
 FIELDS(LogsCollected, a, b, c)
 FIELDS(JobArchived, a, b, c, d, e, f, g, h, i)
 FIELDS(TombstoneDropped, a)
-FIELDS(TokenCreated, a, b, c, d, e, f, g)
+FIELDS(TokenCreated, a, b, c, d, e, f, g, h)
 FIELDS(TokenRevoked, a, b)
 FIELDS(CertificateIssued, a, b, c, d, e, f, g)
 FIELDS(CertificateRevoked, a, b, c, d, e, f)
+FIELDS(AuthorityChanged, a, b, c, d)
 FIELDS(Verdict, a, b, c, d, e, f)
 FIELDS(PlacedNode, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
 FIELDS(ResumePoint, a, b, c, d, e)
@@ -227,14 +229,16 @@ TEST(Codec, TypeNumbersAreForEver) {
       {31, "token_revoked"},
       {32, "certificate_issued"},
       {33, "certificate_revoked"},
+      {34, "authority_changed"},
       {40, "node_drained"},
       {41, "node_undrained"},
       {42, "node_labelled"},
-      {43, "node_removed"}};
+      {43, "node_removed"},
+      {44, "node_renamed"}};
   for (const auto& [number, name] : released) EXPECT_EQ(kind_name(number), name);
   EXPECT_EQ(kind_name(1), "");  // at_ns is no kind
   EXPECT_EQ(kind_name(9), "");
-  EXPECT_EQ(kind_name(34), "");
+  EXPECT_EQ(kind_name(35), "");
 }
 
 TEST(Codec, RefusesWhatANewerVersionWrote) {

@@ -102,6 +102,34 @@ TEST(LiveRows, ANodeThatWasRemovedLeavesNothing) {
   expect_same_ledger(events);
 }
 
+core::Event renamed(const std::string& node, const std::string& new_name) {
+  return {.at = {},
+          .body = core::NodeRenamed{
+              .node = NodeName(node), .new_name = NodeName(new_name), .actor = "ann"}};
+}
+
+TEST(LiveRows, ANodeThatWasRenamedTakesItsRowsAlong) {
+  const std::vector<core::Event> events = {registered("n1", "b1"),
+                                           drained("n1", "a"),
+                                           labelled("n1", "r1"),
+                                           registered("n1", "b2"),
+                                           dead("n1"),
+                                           renamed("n1", "m1"),
+                                           registered("n1", "c1"),
+                                           registered("m1", "b3"),
+                                           labelled("m1", "r2"),
+                                           renamed("m1", "m2"),
+                                           undrained("m2"),
+                                           registered("m2", "b4"),
+                                           drained("n1", "new")};
+  EXPECT_THAT(gone(events), ElementsAre(2, 3, 4, 5, 8, 11));
+  expect_same_ledger(events);
+  std::vector<core::Event> more = events;
+  more.push_back(removed("m2"));
+  EXPECT_THAT(gone(more), ElementsAre(1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 14));
+  expect_same_ledger(more);
+}
+
 TEST(LiveRows, OnlyTheFirstAndTheLastStartStay) {
   std::vector<core::Event> events = {started(1), submitted("j1", "one"), started(2)};
   EXPECT_THAT(gone(events), IsEmpty());

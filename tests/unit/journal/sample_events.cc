@@ -36,6 +36,7 @@ v1::ResolvedSpec resolved_spec() {
   made.mutable_start()->mutable_point()->set_step(7);
   made.mutable_stage()->set_chain("0j5c2p8q3r1ac");
   made.add_fetches()->set_dir("/srv/strategy");
+  made.set_outputs_root("/nfs/out");
   return made;
 }
 v1::NodeResolved resolved() {
@@ -101,6 +102,7 @@ std::vector<core::Event> one_of_every_kind() {
       core::NodeLabelled{.node = node, .actor = "ann", .labels = {{"rack", "r12"}}},
       core::NodeUndrained{.node = NodeName("n98"), .actor = "bob"},
       core::NodeRemoved{.node = NodeName("n99"), .actor = "owner"},
+      core::NodeRenamed{.node = NodeName("n97"), .new_name = NodeName("n96"), .actor = "ann"},
       core::JobSubmitted{.job = job,
                          .request_id = RequestId("r-1"),
                          .spec = spec("llama-7b"),
@@ -269,7 +271,8 @@ std::vector<core::Event> one_of_every_kind() {
                          .uses = 16,
                          .ends_at = when,
                          .may_replace = true,
-                         .actor = "owner"},
+                         .actor = "owner",
+                         .user = "ann"},
       core::TokenRevoked{.token = "1f2e3d4c5b", .actor = "owner"},
       core::CertificateIssued{.serial = "0a1b",
                               .subject = {.role = core::SubjectRole::User, .name = "ann"},
@@ -284,6 +287,10 @@ std::vector<core::Event> one_of_every_kind() {
                                .before = when,
                                .why = "the laptop is lost",
                                .actor = "owner"},
+      core::AuthorityChanged{.step = core::AuthorityStep::Signs,
+                             .sha256 = std::string(64, 'c'),
+                             .imported = true,
+                             .actor = "owner"},
   };
   std::vector<core::Event> events;
   std::int64_t seconds = 1'700'000'000;

@@ -146,5 +146,51 @@ TEST(HealthChecks, TheController) {
   EXPECT_EQ(find(controller_checks(status, kCheckedNow), "paused").level, Level::Bad);
 }
 
+v1::Node with_outputs(const std::string& name, const std::string& storage, std::uint32_t nodes) {
+  v1::Node node = well();
+  node.set_name(name);
+  node.mutable_outputs()->set_root("/srv/out");
+  node.mutable_outputs()->set_storage(storage);
+  node.mutable_outputs()->set_nodes(nodes);
+  return node;
+}
+
+TEST(HealthChecks, TheDirectoryOfOutputs) {
+  EXPECT_FALSE(outputs_check(well()));
+  EXPECT_EQ(outputs_check(with_outputs("n0", "", 0))->text,
+            "/srv/out: not known yet which nodes share it");
+  EXPECT_EQ(outputs_check(with_outputs("n0", "aaaa", 1))->text,
+            "/srv/out: no other node sees the files there");
+  EXPECT_EQ(outputs_check(with_outputs("n0", "aaaa", 4))->text,
+            "/srv/out: shared by 4 nodes (storage aaaa)");
+  v1::Node node = with_outputs("n0", "", 0);
+  node.mutable_outputs()->set_trouble("'/srv/out': Read-only file system");
+  EXPECT_EQ(find(checks_of(node), "outputs").level, Level::Warn);
+  EXPECT_EQ(find(checks_of(node), "outputs").text,
+            "jobs cannot save there: '/srv/out': Read-only file system");
+}
+
+TEST(HealthChecks, WhetherTheNodesShareIt) {
+  google::protobuf::RepeatedPtrField<v1::Node> nodes;
+  *nodes.Add() = well();
+  EXPECT_FALSE(shared_outputs_check(nodes)) << "no agent has reported it";
+  nodes.Clear();
+  *nodes.Add() = with_outputs("n0", "aaaa", 2);
+  EXPECT_EQ(shared_outputs_check(nodes)->text, "/srv/out, on the only node");
+  *nodes.Add() = with_outputs("n1", "aaaa", 2);
+  EXPECT_EQ(shared_outputs_check(nodes)->text, "/srv/out: 2 of 2 connected nodes share it");
+  *nodes.Add() = with_outputs("n2", "", 0);
+  EXPECT_EQ(shared_outputs_check(nodes)->text,
+            "/srv/out: 2 of 3 connected nodes share it, of the others it is not known");
+  EXPECT_EQ(shared_outputs_check(nodes)->level, Level::Ok);
+  nodes.Mutable(2)->mutable_outputs()->set_storage("bbbb");
+  const Check apart = *shared_outputs_check(nodes);
+  EXPECT_EQ(apart.level, Level::Warn);
+  EXPECT_EQ(apart.text, "/srv/out: the nodes have 2 different storages there (n0 and 1 more; n2)");
+  EXPECT_THAT(apart.advice, HasSubstr("--outputs-root"));
+  nodes.Mutable(2)->set_connected(false);
+  EXPECT_EQ(shared_outputs_check(nodes)->level, Level::Ok) << "what it reported may be old";
+}
+
 }  // namespace
 }  // namespace muster::render

@@ -57,6 +57,20 @@ TEST(NodeText, WhoDrainsItAndUntilWhen) {
             "over since 2027-01-15T08:02:00.000Z; what is left there is being stopped");
 }
 
+TEST(NodeText, TheStorageOfItsOutputs) {
+  v1::Node node = ready();
+  EXPECT_EQ(outputs_text(node), "-");
+  node.mutable_outputs()->set_root("/srv/out");
+  EXPECT_EQ(outputs_text(node), "?");
+  node.mutable_outputs()->set_storage("3f9a1c02");
+  node.mutable_outputs()->set_nodes(4);
+  EXPECT_EQ(outputs_text(node), "3f9a1c02 (4)");
+  node.mutable_outputs()->set_trouble("read-only");
+  EXPECT_EQ(outputs_text(node), "error");
+  node.set_connected(false);
+  EXPECT_EQ(outputs_text(node), "-") << "what it has reported may be old";
+}
+
 TEST(NodeText, AnOperatorsLabelsGoFirst) {
   v1::Node node = ready();
   EXPECT_EQ(labels_text(node), "-");

@@ -3,11 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
+#include <csignal>
 #include <string>
 #include <vector>
 
 #include "common/process/identity.h"
+#include "common/process/spawn.h"
 #include "tests/unit/rollout/local_session.h"
 
 namespace muster::rollout {
@@ -49,8 +52,9 @@ class Actions : public testing::Test {
   // The notes of a whole removal of the agent.
   std::vector<std::string> purge(bool programs = true) {
     std::vector<std::string> notes;
-    const auto done = remove_role(*host_, Role::Agent, deployed_, true, programs,
-                                  [&](const std::string& note) { notes.push_back(note); });
+    const auto done =
+        remove_role(*host_, Role::Agent, deployed_, {.purge = true, .programs = programs},
+                    [&](const std::string& note) { notes.push_back(note); });
     EXPECT_TRUE(done) << done.error().message;
     return notes;
   }
@@ -88,6 +92,91 @@ TEST_F(Actions, ADirectoryThatWasThereKeepsItsModeAndItsFiles) {
   EXPECT_THAT(purge(), ElementsAre(HasSubstr("kept '" + state().string() + "'")));
   EXPECT_TRUE(fs::exists(state() / "photo"));
   EXPECT_FALSE(fs::exists(deployed_.places.prefix));
+}
+
+TEST_F(Actions, OutputsOfJobsStayUnlessTheyAreNamed) {
+  install(Role::Controller);
+  ASSERT_TRUE(start_daemon(*host_, Role::Controller, deployed_.places));
+  local_.write(state() / "journal/1", "x");
+  local_.write(state() / "outputs/job/checkpoint", "x");
+  std::vector<std::string> notes;
+  const auto purged = [&](bool outputs) {
+    return remove_role(*host_, Role::Controller, deployed_, {.purge = true, .outputs = outputs},
+                       [&](const std::string& note) { notes.push_back(note); });
+  };
+  ASSERT_TRUE(purged(false));
+  EXPECT_TRUE(fs::exists(state() / "outputs/job/checkpoint"));
+  EXPECT_FALSE(fs::exists(state() / "journal"));
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("kept '" + (state() / "outputs").string() + "'")));
+  ASSERT_TRUE(purged(true));
+  EXPECT_FALSE(fs::exists(state()));
+}
+
+TEST_F(Actions, TheMarksOfTheOutputsCheckAreNoOutputs) {
+  install(Role::Controller);
+  ASSERT_TRUE(start_daemon(*host_, Role::Controller, deployed_.places));
+  local_.write(state() / "outputs/.muster/seen/i.1", "");
+  local_.write(state() / "outputs/job/checkpoint", "x");
+  const auto purged = [&] {
+    return remove_role(*host_, Role::Controller, deployed_, {.purge = true}).has_value();
+  };
+  ASSERT_TRUE(purged());
+  EXPECT_FALSE(fs::exists(state() / "outputs/.muster"));
+  EXPECT_TRUE(fs::exists(state() / "outputs/job/checkpoint"));
+  local_.write(state() / "outputs/.muster/storage", "x");
+  fs::remove(state() / "outputs/job/checkpoint");
+  ASSERT_TRUE(purged());
+  EXPECT_FALSE(fs::exists(state()));
+}
+
+TEST_F(Actions, WhatAnAgentMadeBelowTheControllersStateDirectoryGoesWithIt) {
+  install(Role::Agent);
+  const fs::path controller = local_.dir() / "lib/muster/controller";
+  const auto purged = [&] {
+    local_.write(controller / "outputs/.muster/seen/i.1", "");
+    return remove_role(
+               *host_, Role::Agent, deployed_,
+               {.purge = true, .node = "n1", .outputs_root = (controller / "outputs").string()})
+        .has_value();
+  };
+  local_.write(controller / "outputs/job/checkpoint", "x");
+  ASSERT_TRUE(purged());
+  EXPECT_FALSE(fs::exists(controller / "outputs/.muster"));
+  EXPECT_TRUE(fs::exists(controller / "outputs/job/checkpoint"));
+  fs::remove_all(controller / "outputs/job");
+  ASSERT_TRUE(purged());
+  EXPECT_FALSE(fs::exists(controller.parent_path()));
+  EXPECT_TRUE(fs::exists(local_.dir() / "lib"));
+}
+
+TEST_F(Actions, WhatAJobLeftIsNotPurgedUnderIt) {
+  install(Role::Agent);
+  ASSERT_TRUE(start_daemon(*host_, Role::Agent, deployed_.places));
+  local_.write(state() / "runs/job.1/launch", "x");
+  const auto start = [](const std::string& tag) {
+    const auto pid = process::spawn({.path = "/bin/sleep",
+                                     .argv = {"sleep", "600"},
+                                     .env = {"MUSTER_PROCESS_TAG=" + tag},
+                                     .cwd = "/"});
+    return pid ? *pid : -1;
+  };
+  const pid_t own = start("c/job.1@n1"), other = start("c/job.1@n2"), unknown = start("c/x.1@n1");
+  ASSERT_TRUE(own > 0 && other > 0 && unknown > 0);
+  const auto purged = [&](bool end_jobs) {
+    const auto done = remove_role(*host_, Role::Agent, deployed_,
+                                  {.purge = true, .end_jobs = end_jobs, .node = "n1"});
+    return done ? std::string() : done.error().message;
+  };
+  EXPECT_THAT(purged(false), HasSubstr("run on it: " + std::to_string(own) + ";"));
+  EXPECT_TRUE(fs::exists(state() / "runs/job.1/launch"));
+  EXPECT_EQ(purged(true), "");
+  EXPECT_FALSE(fs::exists(state()));
+  EXPECT_EQ(::waitpid(own, nullptr, WNOHANG), own);  // only that one was killed
+  for (const pid_t pid : {other, unknown}) {
+    EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), 0);
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
 }
 
 TEST_F(Actions, ProgramsStayForTheOtherRole) {

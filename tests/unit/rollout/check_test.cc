@@ -9,6 +9,7 @@
 #include "common/process/tool.h"
 #include "deploy/rollout/check_script.h"
 #include "deploy/rollout/judge.h"
+#include "deploy/rollout/revoked.h"
 #include "tests/unit/rollout/local_session.h"
 
 namespace muster::rollout {
@@ -105,6 +106,29 @@ TEST(CheckScript, AUnitThatDeployDidNotWriteIsForeign) {
   EXPECT_FALSE(foreign(own, path));
 }
 
+TEST(Judge, AHostByTwoNamesIsOneMachine) {
+  const auto findings = judge({.wanted = wanted(),
+                               .check = good_check(),
+                               .programs = &kPrograms,
+                               .architectures = "x86_64",
+                               .controller_runs = true,
+                               .same_machine_as = "n7"});
+  EXPECT_THAT(findings, stops("it is the same machine as node 'n7', by another name"));
+}
+
+TEST(Revoked, ACertificateThatWasRevokedIsReplaced) {
+  const std::string key(64, 'a');
+  Surveyed one{.wanted = wanted(),
+               .check = *parse_check(good_output().insert(good_output().find("end 1"),
+                                                          "credentials-key " + key + "\n"))};
+  mark_revoked(one, {{std::string(64, 'b'), "lost"}, {"", "lost"}});
+  EXPECT_TRUE(one.steps.none());
+  mark_revoked(one, {{key, "it was lost"}});
+  EXPECT_TRUE(one.steps.issue && one.steps.start);
+  EXPECT_THAT(one.findings.front().text, HasSubstr("revoked ('it was lost')"));
+  EXPECT_FALSE(one.stopped());
+}
+
 TEST(ParseCheck, AGreetingOfTheLoginShellIsPassedOver) {
   const HostCheck check = good_check();
   EXPECT_EQ(check.places.prefix, "/opt/muster");
@@ -157,6 +181,78 @@ TEST(Judge, EachProblemHasItsSentence) {
               Contains(Field(&Finding::text, HasSubstr("3600 s ahead"))));
 }
 
+TEST(Judge, OnlyRootAndTheLoginUserOwnTheWayToThePrograms) {
+  const auto with = [](const std::string& dirs, const std::string& user = "uid 0\n") {
+    std::string output = good_output();
+    output.replace(output.find("uid 0\n"), 6, user);
+    return judged(*parse_check(output.insert(output.find("end 1"), dirs)));
+  };
+  const auto stopped = Contains(Field(&Finding::stops, true));
+  EXPECT_THAT(with("dir 0 0 755 /\ndir 0 0 1777 /tmp\ndir 0 0 775 /opt\n"), Not(stopped));
+  EXPECT_THAT(with("dir 65534 0 755 /data/a b\n"), stops("'/data/a b', on the way"));
+  EXPECT_THAT(with("dir 65534 0 755 /data\n"), stops("belongs to user 65534"));
+  EXPECT_THAT(with("dir 0 0 777 /data\n"), stops("written by everybody"));
+  EXPECT_THAT(with("dir 0 5 775 /data\n"), stops("written by group 5"));
+  const std::string ann = "uid 1000\nown-group 1000\n";
+  EXPECT_THAT(with("dir 1000 1000 775 /home/ann\n", ann), Not(stopped));
+  EXPECT_THAT(with("dir 1001 1000 755 /home/bob\n", ann), stops("belongs to user 1001"));
+  EXPECT_THAT(with("dir 1000 5 775 /home/ann\n", ann), stops("written by group 5"));
+  for (const char* bad : {"dir x 0 755 /\n", "dir 0 0 999 /\n", "dir 0 0 755 etc\n"}) {
+    std::string output = good_output();
+    EXPECT_FALSE(parse_check(output.insert(output.find("end 1"), bad))) << bad;
+  }
+}
+
+// The script, on a directory that another user made, and by a link to it.
+TEST(CheckScript, PrintsWhoOwnsTheWay) {
+  const LocalHost local;
+  std::filesystem::create_directory(local.dir() / "real");
+  ::chmod((local.dir() / "real").c_str(), 0777);
+  std::filesystem::create_directory_symlink(local.dir() / "real", local.dir() / "link");
+  Wanted agent = wanted();
+  agent.login.prefix = (local.dir() / "link/muster").string();
+  agent.state_dir = (local.dir() / "state").string();
+  const auto output =
+      local.run("sh -s", check_script({.wanted = agent, .version = "0.1.0", .way_host = {}}));
+  const auto check = parse_check(output.out);
+  ASSERT_TRUE(check) << check.error().message << output.out;
+  const auto dir = [&](const std::string& path, unsigned mode) {
+    return Contains(AllOf(Field(&WayDir::path, path), Field(&WayDir::mode, mode),
+                          Field(&WayDir::uid, ::getuid())));
+  };
+  EXPECT_THAT(check->way_dirs, dir((local.dir() / "link").string(), 0777U));
+  EXPECT_THAT(check->way_dirs, dir((local.dir() / "real").string(), 0777U));
+  EXPECT_THAT(check->way_dirs, dir(local.dir().string(), 0700U));
+  EXPECT_THAT(check->way_dirs, Contains(Field(&WayDir::path, "/")));
+  EXPECT_THAT(judged(*check), stops("written by everybody"));
+}
+
+TEST(Judge, TheEnrolmentPortIsChecked) {
+  JudgeInput input{
+      .wanted = wanted(), .check = good_check(), .programs = &kPrograms, .controller_runs = true};
+  input.wanted.options = {"--enrol=head:7071"};
+  input.check.enrol_way = WayState::Silent;
+  EXPECT_THAT(judge(input), stops("the controller's enrolment port head:7071 does not answer"));
+  input.check.enrol_way = WayState::Refused;
+  EXPECT_THAT(judge(input), stops("controller: {enrol: ...}"));
+  input.controller_runs = false;
+  EXPECT_THAT(judge(input), Not(Contains(Field(&Finding::stops, true))));
+  input.wanted.role = Role::Controller;
+  input.check.enrol_port_taken = true;
+  EXPECT_THAT(judge(input), stops("listens at the enrolment port (head:7071)"));
+}
+
+TEST(CheckScript, TriesTheEnrolmentPort) {
+  const LocalHost local;
+  CheckQuery query{.wanted = wanted(), .version = "0.1.0", .way_host = "127.0.0.1"};
+  query.way_port = query.enrol_port = 1;
+  query.enrol_host = "127.0.0.1";
+  const auto check = parse_check(local.run("sh -s", check_script(query)).out);
+  ASSERT_TRUE(check) << check.error().message;
+  EXPECT_EQ(check->enrol_way, check->way);
+  EXPECT_EQ(check->enrol_way, WayState::Refused);
+}
+
 TEST(Judge, TheControllersPortMustBeFree) {
   Wanted controller = wanted();
   controller.role = Role::Controller;
@@ -184,7 +280,7 @@ TEST(Judge, AControllerAndAnAgentThatAreBothRootOnOneHostAreNoted) {
 
 TEST(Units, AreWrittenLikeThoseOfThePackage) {
   const std::string unit = config_text(wanted(), good_check().places);
-  EXPECT_THAT(unit, HasSubstr("\nRestartPreventExitStatus=64\n"));
+  EXPECT_THAT(unit, HasSubstr("\nRestartPreventExitStatus=64 77\n"));
   EXPECT_THAT(unit, HasSubstr("\nLimitNOFILE=1024:1048576\n"));
   EXPECT_THAT(unit, HasSubstr("\n" + unit_start(Role::Agent, good_check().places) + " "));
 }
@@ -212,6 +308,15 @@ TEST(Steps, EverythingOnAnEmptyHostAndNothingOnAFinishedOne) {
   check.credentials_until = "1970-01-30T00:00:00Z";  // in less than 30 days
   EXPECT_EQ(text_of(steps_for(wanted(), check, kPrograms, "0.1.0"), check),
             "issue new credentials");
+  check.credentials_until = "1970-02-01T00:00:00Z";
+
+  // An agent that renews its certificate of 30 days does so when 10 days are left.
+  Wanted renews = wanted();
+  renews.options = {"--enrol=head:7071"};
+  check.credentials_until = "1970-01-11T00:00:00Z";
+  EXPECT_FALSE(steps_for(renews, check, kPrograms, "0.1.0").issue);
+  check.credentials_until = "1970-01-07T00:00:00Z";
+  EXPECT_TRUE(steps_for(renews, check, kPrograms, "0.1.0").issue);
   check.credentials_until = "1970-02-01T00:00:00Z";
 
   // An upload that was followed by no start: the old program runs.

@@ -69,10 +69,12 @@ class LocalHost {
     const std::string redirected =
         "exec <'" + (dir_ / "stdin").string() + "' 2>'" + (dir_ / "stderr").string() + "'\n";
     process::ToolRunner tools;
-    const auto answers =
-        tools.run({{.program = "sh", .args = {"-c", redirected + here(command)}}}, env, {});
+    const auto answers = tools.run({{.program = "sh", .args = {"-c", redirected + here(command)}}},
+                                   env, {.bytes = 8 << 20});
     ssh::Output output;
     output.out = answers.front().output;
+    output.out_cut = output.out.size() > ssh::kOutputBytesMost;
+    if (output.out_cut) output.out.resize(ssh::kOutputBytesMost);
     output.err = read(dir_ / "stderr");
     output.status = answers.front().status.value_or(255);
     return output;

@@ -10,6 +10,7 @@
 
 #include "deploy/rollout/bundle.h"
 #include "deploy/rollout/manifest.h"
+#include "deploy/rollout/packaged_units.h"
 #include "deploy/rollout/programs.h"
 #include "deploy/rollout/wanted.h"
 
@@ -17,6 +18,7 @@ namespace muster::rollout {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 Manifest example() {
   const Deployed one{.login = {.host = "h1", .port = 22, .user = "root"},
@@ -67,6 +69,28 @@ TEST(Unit, QuotesWhatSystemdWouldExpand) {
   EXPECT_THAT(text, HasSubstr("ExecStart=\"/opt/muster/current/bin/muster-agent\" "));
   EXPECT_THAT(text, HasSubstr("KillMode=process\nDelegate=yes\n"));
   EXPECT_THAT(text, HasSubstr(std::string(kUnitMark)));
+}
+
+// Both are made of deploy/package/*.service; what is only of the package stays away.
+TEST(Unit, IsThePackagedOneWithAnotherCommandLine) {
+  const Places places{.prefix = "/opt/muster", .state_dir = "/data/muster", .systemd = true};
+  for (const Role role : {Role::Controller, Role::Agent}) {
+    const Wanted wanted{.role = role, .name = "n", .address = "h:1"};
+    const std::string text = config_text(wanted, places);
+    const std::string packaged(packaged_unit(role));
+    for (const char* line :
+         {"Restart=always\n", "RestartSec=2\n", "RestartPreventExitStatus=64",
+          "TasksMax=infinity\n", "LimitNOFILE=1024:1048576\n", "StartLimitIntervalSec=0\n",
+          "\n[Install]\nWantedBy=multi-user.target\n"}) {
+      EXPECT_THAT(packaged, HasSubstr(line));
+      EXPECT_THAT(text, HasSubstr(line));
+    }
+    EXPECT_THAT(text, HasSubstr("[Unit]\n" + std::string(kUnitMark) + "\n"));
+    for (const char* other :
+         {"User=", "Documentation=", "StateDirectory", "ProtectHome", "/usr/bin/"})
+      EXPECT_THAT(text, Not(HasSubstr(other)));
+    EXPECT_EQ(text.find("ExecStart="), text.rfind("ExecStart="));
+  }
 }
 
 // One member of a ustar archive.

@@ -36,6 +36,27 @@ TEST(SshConfig, TheOutputOfSshDashG) {
   EXPECT_TRUE(hop->identities_only && hop->hash_known_hosts);
 }
 
+// ssh(1) asks known_hosts for an alias without a port; "[lab-gpu1]:2200" would be a new host.
+TEST(SshConfig, AnAliasOfHostKeysHasNoPort) {
+  const auto hop = configured_hop({.host = "gpu1"}, "hostname gpu1\nport 2200\n", kDefaults);
+  ASSERT_TRUE(hop.has_value());
+  EXPECT_EQ(hop->key_port(), 2200);
+  const auto alias = configured_hop({.host = "gpu1"},
+                                    "hostname gpu1\nport 2200\nhostkeyalias lab-gpu1\n", kDefaults);
+  ASSERT_TRUE(alias.has_value());
+  EXPECT_EQ(alias->key_port(), 22);
+}
+
+TEST(SshConfig, SettingsAboutHostKeysThatOnlySshObeys) {
+  const auto setting = [](const char* config) {
+    const auto hop = configured_hop({.host = "gpu1"}, config, kDefaults);
+    return hop ? hop->key_setting : hop.error().message;
+  };
+  EXPECT_EQ(setting("revokedhostkeys /etc/ssh/revoked\n"), "RevokedHostKeys");
+  EXPECT_EQ(setting("knownhostscommand /usr/bin/keys %H\n"), "KnownHostsCommand");
+  EXPECT_EQ(setting("revokedhostkeys none\nknownhostscommand none\n"), "");
+}
+
 TEST(SshConfig, TheTargetComesFirst) {
   const auto hop = configured_hop(
       {.host = "gpu1", .port = 22, .user = "root", .jump = "none", .known_hosts = {"/kh"}},

@@ -14,8 +14,11 @@
 namespace muster::ssh {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr Duration kRunTime = std::chrono::seconds(60);
 
@@ -124,7 +127,7 @@ TEST_F(SshSession, AnUnknownKeyIsRefusedOrRecorded) {
     const std::string hash = print.substr(print.find("SHA256:"), 50);
     EXPECT_THAT(outcome(to), HasSubstr("the host's key is not known: "));
     EXPECT_THAT(outcome(to), HasSubstr(hash));
-    EXPECT_THAT(outcome(to), HasSubstr("--accept-new"));
+    EXPECT_THAT(outcome(to), HasSubstr("host_keys: accept_new"));
     EXPECT_EQ(folder_.read("known"), "");
     to.accept_new = true;
     EXPECT_THAT(outcome(to), HasSubstr("connected by "));
@@ -157,6 +160,35 @@ TEST_F(SshSession, AChangedOrRevokedKeyIsRefusedAlsoWithAcceptNew) {
   EXPECT_THAT(outcome(to), HasSubstr(folder_.at("known") + ":1"));
   know(rsa, "host_rsa", "@revoked ");
   EXPECT_THAT(outcome(to), HasSubstr("the host's key is revoked at " + folder_.at("known")));
+}
+
+// As ssh(1) does. By "[ALIAS]:PORT" the changed key would be new, and accept_new would take it.
+TEST_F(SshSession, AnAliasOfHostKeysCountsForEveryPort) {
+  TestSshd server(keys(), "alias", host_key("host_ed"));
+  folder_.write("config", "HostKeyAlias lab\nHashKnownHosts no\n");
+  const Options with{.ssh_config = folder_.at("config")};
+  Target to = target(server);
+  to.accept_new = true;
+  folder_.write("known", "lab " + keys().read("host_other.pub"));
+  EXPECT_THAT(outcome(to, with), HasSubstr("the host's key has changed"));
+  EXPECT_EQ(folder_.read("known"), "lab " + keys().read("host_other.pub"));
+  folder_.write("known", "");
+  EXPECT_EQ(outcome(to, with), "connected by libssh2");
+  EXPECT_THAT(folder_.read("known"), HasSubstr("lab ssh-ed25519 "));
+}
+
+TEST_F(SshSession, AKeyThatAFileRevokesIsRefused) {
+  TestSshd server(keys(), "revoked_file", host_key("host_ed"));
+  know(server, "host_ed");
+  folder_.write("config", "RevokedHostKeys " + folder_.at("revoked") + "\n");
+  const Options with{.ssh_config = folder_.at("config")};
+  folder_.write("revoked", keys().read("host_other.pub"));
+  EXPECT_EQ(outcome(target(server), with), "connected by openssh");
+  folder_.write("revoked", keys().read("host_ed.pub"));
+  EXPECT_THAT(outcome(target(server), with), HasSubstr("revoked"));
+  Options no_program = with;
+  no_program.ssh_program.clear();  // and so nothing reads the configuration
+  EXPECT_EQ(outcome(target(server), no_program), "connected by libssh2");
 }
 
 TEST_F(SshSession, HashedNamesOfSshKeygenAreFound) {
@@ -196,7 +228,7 @@ TEST_F(SshSession, PassphrasesAndPasswordsAreAskedForOnce) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().message, HasSubstr("these were tried: the password"));
   EXPECT_THAT(refused.error().message, Not(HasSubstr("no such password")));
-  EXPECT_EQ(wrong.questions.size(), 1U);
+  EXPECT_EQ(wrong.questions.size(), 3U);  // as `ssh` asks
   EXPECT_THAT(wrong.questions.front(), HasSubstr("@127.0.0.1:" + server.port_text()));
 }
 
@@ -351,6 +383,30 @@ TEST_F(SshSession, ThroughAJumpHost) {
   EXPECT_THAT(outcome(to), HasSubstr("at the jump host "));
   EXPECT_THAT(outcome(to), HasSubstr("the host's key is not known"));
   EXPECT_THAT(outcome(to_rsa), HasSubstr("the host's key is not known"));
+}
+
+TEST_F(SshSession, AJumpHostMayAskForAPassphraseOrAPassword) {
+  TestSshd jump(keys(), "asking_jump", host_key("host_ed") + "PasswordAuthentication yes\n");
+  TestSshd server(keys(), "behind_it", host_key("host_ed"));
+  know(jump, "host_ed");
+  know(server, "host_ed");
+  OnePassword person("open sesame");
+  Target locked = target(server, "user_locked");
+  locked.jump = "127.0.0.1:" + jump.port_text();
+  PromptOnce once(person);
+  EXPECT_TRUE(connect(locked, options(), once).has_value());
+  EXPECT_THAT(person.questions, ElementsAre(HasSubstr("passphrase of the key")));
+  // No account of this machine has a known password, so what is seen is the question.
+  person.questions.clear();
+  Target wrong = target(server, "user_wrong");
+  wrong.jump = locked.jump;
+  const auto refused = connect(wrong, options(), person);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message,
+              AllOf(HasSubstr("at the jump host "), HasSubstr("tried: the password")));
+  EXPECT_THAT(person.questions, SizeIs(3));
+  EXPECT_THAT(person.questions.front(),
+              AllOf(HasSubstr("@127.0.0.1:" + jump.port_text()), HasSubstr(", the jump host")));
 }
 
 }  // namespace

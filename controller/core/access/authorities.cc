@@ -1,0 +1,85 @@
+#include "controller/core/access/authorities.h"
+
+#include <fmt/format.h>
+
+namespace muster::core {
+namespace {
+
+std::string short_digest(const std::string& sha256) { return sha256.substr(0, 16); }
+
+// Another one was put into the place of the CA that signs. Nothing of before counts.
+template <class EventOf>
+Decision replaced(const AuthorityRecords& known, const AuthorityChanged& now, EventOf event) {
+  Decision made;
+  if (known.signing.empty() || known.signing == now.sha256) return made;
+  for (const std::string& sha256 : {known.next, known.old}) {
+    if (!sha256.empty()) made.events.emplace_back(event(AuthorityStep::Dropped, sha256, false));
+  }
+  made.events.emplace_back(now);
+  made.events.emplace_back(event(AuthorityStep::Dropped, known.signing, false));
+  return made;
+}
+
+}  // namespace
+
+bool nothing_issued(const AccessRecords& records) {
+  return records.certificates.empty() && records.tokens.empty() && records.revoked.empty();
+}
+
+Decision decide_change(const Ledger& ledger, const ChangeAuthority& input) {
+  const AuthorityRecords& known = ledger.access.authorities;
+  const auto event = [&](AuthorityStep step, const std::string& sha256, bool imported) {
+    return AuthorityChanged{
+        .step = step, .sha256 = sha256, .imported = imported, .actor = input.actor};
+  };
+  switch (input.step) {
+    case AuthorityStep::Published: {
+      constexpr std::string_view kDoing = "publishing a next CA";
+      if (!known.next.empty() || !known.old.empty())
+        return refuse(ErrorCode::Conflict,
+                      fmt::format("{}: CA {} is still {}; finish that change first (`muster cert "
+                                  "rotate` names the step)",
+                                  kDoing, short_digest(known.next.empty() ? known.old : known.next),
+                                  known.next.empty() ? "trusted" : "waiting to sign"));
+      if (known.dropped.contains(input.sha256))
+        return refuse(ErrorCode::Conflict,
+                      fmt::format("{}: CA {} was dropped before, and is never trusted again; make "
+                                  "another one",
+                                  kDoing, short_digest(input.sha256)));
+      if (input.sha256 == input.signing)
+        return refuse(ErrorCode::Conflict,
+                      fmt::format("{}: CA {} signs already", kDoing, short_digest(input.sha256)));
+      if (input.at_once && !nothing_issued(ledger.access))
+        return refuse(ErrorCode::Conflict,
+                      fmt::format("{}: a certificate was issued meanwhile; try again", kDoing));
+      Decision made;
+      if (known.signing.empty())
+        made.events.emplace_back(event(AuthorityStep::Signs, input.signing, false));
+      made.events.emplace_back(event(AuthorityStep::Published, input.sha256, input.imported));
+      if (input.at_once) {
+        made.events.emplace_back(event(AuthorityStep::Signs, input.sha256, input.imported));
+        made.events.emplace_back(event(AuthorityStep::Dropped, input.signing, false));
+      }
+      return made;
+    }
+    case AuthorityStep::Signs:
+      if (input.sha256 == input.signing)
+        return replaced(known, event(AuthorityStep::Signs, input.sha256, false), event);
+      if (known.next.empty() || known.next != input.sha256)
+        return refuse(ErrorCode::Conflict,
+                      "changing the CA that signs: no next one is published; `muster cert rotate "
+                      "start` makes one, `muster cert import` brings one");
+      return accept(
+          event(AuthorityStep::Signs, input.sha256, known.imported.contains(input.sha256)));
+    case AuthorityStep::Dropped:
+      if (input.sha256.empty() || (known.old != input.sha256 && known.next != input.sha256))
+        return refuse(ErrorCode::Conflict,
+                      "dropping a CA: there is only the one that signs; a change begins with "
+                      "`muster cert rotate start`");
+      return accept(
+          event(AuthorityStep::Dropped, input.sha256, known.imported.contains(input.sha256)));
+  }
+  return nothing();
+}
+
+}  // namespace muster::core

@@ -1,0 +1,26 @@
+// Decides about the steps of a change of the cluster's CA. Pure.
+//
+//   published   nodes learn to trust it; another one signs
+//   signs       it signs every certificate; those of the one before still count
+//   dropped     the old one, or one that was only published, is trusted no more
+//
+// A decision says what is true from now on. The files of the CAs follow it, also after a crash
+// (common/pki/authority_files.h).
+#pragma once
+
+#include "controller/core/model/access_input.h"
+#include "controller/core/model/decision.h"
+#include "controller/core/model/ledger.h"
+
+namespace muster::core {
+
+// Signs, and it signs already (`signing`): somebody put it into the place of the one before, whose
+// key is gone. That is recorded, and all others are dropped.
+//
+// Conflict: it is not the turn of this step. Whether nodes are ready for it, the caller has asked.
+Decision decide_change(const Ledger& ledger, const ChangeAuthority& input);
+
+// No certificate and no token is of the present CA, so that another one may take its place at once.
+[[nodiscard]] bool nothing_issued(const AccessRecords& records);
+
+}  // namespace muster::core

@@ -1,0 +1,36 @@
+#include "deploy/rollout/compare.h"
+
+#include <utility>
+
+#include "deploy/rollout/controller_host.h"
+#include "deploy/rollout/left_over.h"
+#include "deploy/rollout/moved.h"
+#include "deploy/rollout/revoked.h"
+
+namespace muster::rollout {
+
+Comparison compare(std::vector<Surveyed>& surveyed) {
+  Comparison out;
+  Surveyed& first = surveyed.front();
+  if (first.error) return out;  // the survey says why
+  ControllerHost controller(std::move(*first.host), first.check.places);
+  auto manifest = controller.read_manifest();
+  if (!manifest) {
+    out.trouble = manifest.error().message;
+    return out;
+  }
+  if (*manifest) {
+    out.left = left_over(**manifest, surveyed);
+    for (Surveyed& one : surveyed) mark_moved(one, **manifest);
+  }
+  if (!first.check.running) return out;
+  const auto revoked = read_revoked(controller);
+  if (!revoked) {
+    out.trouble = revoked.error().message;
+    return out;
+  }
+  for (Surveyed& one : surveyed) mark_revoked(one, *revoked);
+  return out;
+}
+
+}  // namespace muster::rollout

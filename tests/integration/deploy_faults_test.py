@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""muster deploy where something is not as it was: an agent that moved in hosts.yaml, a name that another agent has, a stopped controller, directories of
+others, outputs of jobs, drained nodes, certificates that renew themselves. The hosts are those of ssh_hosts.py.
+
+Run:  /usr/bin/python3 -B tests/integration/deploy_faults_test.py [-v] [CASE]       (MUSTER_BIN names the binaries' folder)
+"""
+
+import datetime
+import json
+import re
+import shutil
+import unittest
+
+import namespaces
+import ssh_hosts
+from cluster import wait_until
+from deploy_test import HOSTS, DeployTest
+
+HEAD = "/var/lib/muster/controller"
+BIN = "/opt/muster/current/bin"
+
+
+class FaultsTest(DeployTest):
+    def tearDown(self):
+        self.fleet.write_hosts()
+        self.fleet.deploy("down", "--force", "--purge", "--outputs")
+        self.assert_left_nothing()
+
+    def nodes(self):
+        return {item["name"]: item for item in json.loads(self.fleet.muster("node", "ls", "-o", "json"))["items"]}
+
+    def only(self, number, **keys):
+        self.fleet.write_hosts(agent=lambda each: keys if each == number else {})
+
+    def sleeping_job(self):
+        text = (
+            "name: long\nengine: command\nlaunch: {run: exec sleep 987}\nresources: {nodes: 2, devices: 1, type: cpu}\n"
+            "outputs: {dir: /tmp/out}\nrecovery: {max_restarts: 0}\n"
+        )
+        self.fleet.hosts[0].sh(f"cat > /tmp/long.yaml <<'END'\n{text}END")
+        self.fleet.muster("run", "/tmp/long.yaml", "-d")
+        wait_until(lambda: all(self.sleepers(host) for host in self.fleet.hosts[1:]), what="the job's ranks")
+
+    def sleepers(self, host):
+        return host.sh("grep -lsx sleep /proc/[0-9]*/comm | wc -l").strip() != "0"
+
+
+class Places(FaultsTest):
+    def test_an_agent_that_moved_is_refused_until_it_was_removed(self):
+        self.fleet.deploy("up")
+        host = self.fleet.hosts[1]
+        for keys in ({"prefix": "/opt/other"}, {"state_dir": "/var/lib/other/agent"}):
+            self.only(1, **keys)
+            sentence = r"n1[^\n]*(\n[^\n]*)*it is deployed on '\S+' as 'root', with prefix '/opt/muster'"
+            self.assertRegex(self.fleet.deploy("plan", code=1), sentence)
+            self.assertRegex(self.fleet.deploy("up", code=1), sentence)
+            self.assertEqual(host.sh("grep -lsx muster-agent /proc/[0-9]*/comm | wc -l").strip(), "1")
+            self.assertEqual(host.sh("ls /opt; ls /var/lib").split(), ["muster", "muster"])
+        self.fleet.write_hosts()
+        self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
+
+    def test_another_agent_of_the_name_is_not_the_hosts_own(self):
+        self.only(1, port=2)
+        self.fleet.deploy("up", code=1)
+        self.fleet.muster("cert", "issue", "--node", "n1", "-o", "/tmp/n1.pem")
+        head, host = self.fleet.hosts[0], self.fleet.hosts[2]
+        host.sh(f"umask 077; cat > /tmp/n1.pem <<'END'\n{head.sh('cat /tmp/n1.pem')}END")
+        pid = host.sh(
+            f"setsid {BIN}/muster-agent --controller {head.address}:7070 --credentials /tmp/n1.pem --name n1 --state-dir /tmp/n1 --devices=2 "
+            "--log-file /tmp/n1.log </dev/null >/dev/null 2>&1 & echo $!"
+        ).strip()
+        self.addCleanup(host.sh, "rm -rf /tmp/n1 /tmp/n1.pem /tmp/n1.log")
+        self.addCleanup(host.sh, f"kill {pid}; while [ -d /proc/{pid} ]; do sleep 0.1; done", False)
+        wait_until(lambda: self.nodes().get("n1", {}).get("connected"), what="the other agent")
+        self.fleet.write_hosts()
+        up = self.fleet.deploy("up", "--timeout", "5s", code=1)
+        self.assertRegex(up, r"the controller sees another agent of this name after 5 s")
+        host.sh(f"kill {pid}", False)
+
+    def test_directories_of_others(self):
+        host = self.fleet.hosts[2]
+        host.sh("mkdir /opt/open; chmod 777 /opt/open")
+        self.addCleanup(host.sh, "rm -rf /opt/open")
+        self.only(2, prefix="/opt/open/muster")
+        self.assertRegex(self.fleet.deploy("up", code=1), r"'/opt/open', on the way[^\n]* may be written by everybody")
+        host.sh("chmod 755 /opt/open; chown 1500 /opt/open")
+        self.assertRegex(self.fleet.deploy("up", code=1), r"'/opt/open', on the way[^\n]* belongs to user 1500")
+        self.assertEqual(host.sh("ls /opt/open"), "")
+        host.sh("rm -rf /opt/open")
+
+    def test_the_controller_refuses_a_state_directory_of_somebody_else(self):
+        self.fleet.deploy("up")
+        refused = self.fleet.hosts[0].sh(
+            f"mkdir /tmp/theirs; chown 1500 /tmp/theirs; {BIN}/muster-controller --state-dir=/tmp/theirs 2>&1; echo $?; ls -A /tmp/theirs; rm -r /tmp/theirs"
+        )
+        self.assertRegex(refused, r"it belongs to user 1500, this process runs as user 0; .*--state-dir\n70\n$")
+
+
+class Ends(FaultsTest):
+    def test_purge_ends_what_jobs_left(self):
+        """The controller is gone, so nobody cancels the job."""
+        self.fleet.deploy("up")
+        self.sleeping_job()
+        self.fleet.hosts[0].sh(f"{BIN}/muster deploy supervise stop /opt/muster/controller")
+        self.assertIn("it is not known whether", self.fleet.deploy("down", "--purge", code=12))
+        self.fleet.deploy("down", "--force", "--purge")
+        for host in self.fleet.hosts[1:]:
+            self.assertFalse(self.sleepers(host), host.name)
+        self.assert_left_nothing()
+
+    def test_outputs_stay(self):
+        head, file = self.fleet.hosts[0], f"{HEAD}/outputs/job/checkpoint"
+        self.fleet.deploy("up")
+        head.sh(f"mkdir -p $(dirname {file}); : > {file}")
+        self.assertIn(f"kept '{HEAD}/outputs'", self.fleet.deploy("down", "--purge"))
+        self.assertEqual(head.sh(f"find {HEAD} -type f").split(), [f"{HEAD}/.muster-deploy", file])
+        self.fleet.deploy("up")
+        self.fleet.deploy("down", "--purge", "--outputs")
+        self.assert_left_nothing()
+
+    def test_down_drains_while_it_works(self):
+        self.fleet.deploy("up")
+        self.sleeping_job()
+        self.fleet.deploy("down", code=12)
+        self.assertFalse([node for node in self.nodes().values() if "drain" in node])
+        self.fleet.muster("cancel", "long")
+        self.fleet.muster("wait", "long", code=3)
+        self.fleet.deploy("down")
+        self.fleet.deploy("up")
+        self.assertFalse([node for node in self.nodes().values() if "drain" in node])
+        self.fleet.muster("node", "drain", "n1", "--why", "muster deploy down")  # as one that was killed
+        self.fleet.muster("node", "drain", "n2", "--why", "a new disk")
+        self.fleet.deploy("up")
+        self.assertEqual([name for name, node in self.nodes().items() if "drain" in node], ["n2"])
+        self.fleet.deploy("down")
+        self.fleet.deploy("up")
+        self.assertEqual([name for name, node in self.nodes().items() if "drain" in node], ["n2"])
+
+
+class Certificates(FaultsTest):
+    def test_those_that_renew_themselves_live_a_month_and_stay(self):
+        for controller, days in (({"enrol": "0.0.0.0:7071"}, 30), ({}, 365)):
+            self.fleet.write_hosts(controller=controller)
+            self.fleet.deploy("up")
+            shown = self.fleet.hosts[1].sh(f"{BIN}/muster cert show /opt/muster/agent/credentials.pem")
+            until = datetime.datetime.fromisoformat(re.search(r"until +(\S+)", shown)[1].replace("Z", "+00:00"))
+            self.assertEqual((until - datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)).days, days)
+            self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
+
+
+@unittest.skipUnless(shutil.which("sudo"), "there is no 'sudo'")
+class SudoForSh(FaultsTest):
+    """A rule of sudoers lets the user run sh without a password, and the rest with one."""
+
+    options = {
+        1: {
+            "setup": "printf 'Defaults lecture=never\\nann ALL=(ALL) NOPASSWD: /bin/sh, /usr/bin/sh, PASSWD: /usr/bin/id\\n' > /tmp/sudoers\n"
+            "chmod 440 /tmp/sudoers; mount --bind /tmp/sudoers /etc/sudoers"
+        }
+    }
+
+    def test_it_needs_no_password(self):
+        self.only(1, user="ann", sudo=True)
+        self.assertEqual(self.fleet.deploy("up").count(" done "), HOSTS)
+        self.assertEqual(self.fleet.hosts[1].sh("stat -c %U /opt/muster/agent").strip(), "root")
+        self.fleet.deploy("down", "--purge")
+
+
+if __name__ == "__main__":
+    namespaces.main(("ip", "nsenter", "ssh-keygen"), "ip netns add a && ip link add va type veth peer vb netns a", ssh_hosts.why_not)

@@ -1,0 +1,387 @@
+#!/usr/bin/python3
+"""Thousands of hostile calls at both doors of a controller, the port of gRPC and that of enrolment, while an agent and its job work: the controller's memory is
+bounded, the agent's heartbeats are on time, the job goes on, and afterwards an honest node joins and an honest user calls at once.
+
+Run:  /usr/bin/python3 tests/integration/hostile_doors_test.py [-v] [CASE]
+
+10,000 calls are about half a minute of two cores. MUSTER_TEST_CALLS=N makes it N.
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import itertools
+import json
+import os
+import select
+import socket
+import ssl
+import struct
+import threading
+import time
+import unittest
+from datetime import datetime, timezone
+
+import tls
+from cluster import SLOW, Cluster, wait_until
+from flood_test import KEPT, MIB, descriptors, grown_to
+from http2 import PING, PREFACE, SETTINGS, Connection
+
+CALLS = int(os.environ.get("MUSTER_TEST_CALLS") or 10_000 // SLOW)
+CALLERS = 32  # threads
+IDLE = 1_000  # connections that say nothing
+SLOWLY = 600  # connections that send one byte at a time
+ENDED = (
+    30 * SLOW
+)  # s; the controller gives a handshake 10 s, and the enrolment port 5 s for everything
+SILENT_AFTER = (
+    3.2 * SLOW
+)  # s; after so long the controller calls an agent silent (heartbeats of 1 s)
+AT_ONCE = 5 * SLOW  # s; until an honest call is answered
+GROWTH = 400 + KEPT  # MiB
+MOST_OF_FRAME = 16 * 1024
+LIST_JOBS = "/muster.v1.JobService/ListJobs"
+ACCESS = "users: {vera: viewer}\n"
+
+
+def resident(daemon):
+    """MiB."""
+    with open(f"/proc/{daemon.process.pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
+
+
+class Doors:
+    """Where the two ports are. Connections come from many addresses, so that no bound of one address hides what all of them do."""
+
+    def __init__(self, grpc, enrol, name):
+        self.grpc, self.enrol, self.name = self._pair(grpc), self._pair(enrol), name
+        self._from = (f"127.0.{i % 64 + 1}.{i % 199 + 1}" for i in itertools.count())
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def _pair(address):
+        host, _, port = address.rpartition(":")
+        return host, int(port)
+
+    def connect(self, at, blocking=True):
+        with self._lock:
+            source = next(self._from)
+        made = socket.socket()
+        made.settimeout(ENDED)
+        try:
+            made.bind((source, 0))
+            if blocking:
+                made.connect(at)
+            else:
+                made.setblocking(False)
+                made.connect_ex(at)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+
+def to_its_end(one):
+    """Reads until the controller ends the connection. TimeoutError: it does not."""
+    received = b""
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        while more := one.recv(1 << 16):
+            received += more
+    return received
+
+
+class Strangers:
+    """Calls of somebody without a certificate; each returns once the controller has ended the connection."""
+
+    def __init__(self, doors):
+        self._doors = doors
+        self.answered = 0  # frames, with a sentence
+        self._hello = tls.client_hello(tls.context())
+        self._contexts = {
+            version: tls.context(version=version)
+            for version in (None, ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+        }
+
+    def all(self):
+        """Pairs: what is done, and the function that does it."""
+        doors = self._doors
+        for name, at in (("grpc", doors.grpc), ("enrol", doors.enrol)):
+            yield f"{name}: random bytes", lambda at=at: self._send(at, os.urandom(2_000))
+            yield f"{name}: HTTP/2 in the clear", lambda at=at: self._send(at, PREFACE + bytes(9))
+            yield f"{name}: a record of 64 KiB", lambda at=at: self._send(
+                at, b"\x16\x03\x01\xff\xff\x01\x00\xff\xff\xfb" + os.urandom(4_000)
+            )
+            yield f"{name}: half a handshake", lambda at=at: self._leave(at)
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            yield f"grpc: no certificate, {version.name}", lambda version=version: self._shake(
+                version
+            )
+        yield "enrol: TLS 1.2", self._old
+        for length in (0, MOST_OF_FRAME + 1, 0xFFFFFFFF):
+            yield f"enrol: a frame of {length}", lambda length=length: self._frame(
+                struct.pack(">I", length) + b"x" * 64, answered=True
+            )
+        yield "enrol: a frame of random bytes", lambda: self._frame(
+            struct.pack(">I", 300) + os.urandom(300), answered=True
+        )
+        yield "enrol: half a frame", lambda: self._frame(
+            struct.pack(">I", MOST_OF_FRAME) + b"x" * 100, answered=False
+        )
+
+    def _send(self, at, data):
+        with self._doors.connect(at) as one:
+            with contextlib.suppress(ConnectionError):
+                one.sendall(data)
+            to_its_end(one)
+
+    def _leave(self, at):
+        with self._doors.connect(at) as one, contextlib.suppress(ConnectionError):
+            one.sendall(self._hello[: 1 + os.urandom(1)[0]])
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def _shake(self, version):
+        with self._doors.connect(self._doors.grpc) as one:
+            try:
+                with self._contexts[version].wrap_socket(
+                    one, server_hostname=self._doors.name
+                ) as within:
+                    assert to_its_end(within) == b"", "nothing is said to a stranger"
+            except (ssl.SSLError, ConnectionError):
+                pass
+
+    def _old(self):
+        with self._doors.connect(self._doors.enrol) as one:
+            try:
+                with self._contexts[ssl.TLSVersion.TLSv1_2].wrap_socket(one):
+                    raise AssertionError("the enrolment port speaks TLS 1.2")
+            except (ssl.SSLError, ConnectionError):
+                pass
+
+    def _frame(self, data, answered):
+        """Where there is no room for the connection, it is closed before the handshake."""
+        with self._doors.connect(self._doors.enrol) as one:
+            try:
+                within = self._contexts[None].wrap_socket(one)
+            except (ssl.SSLError, ConnectionError):
+                return
+            with within:
+                within.sendall(data)
+                if not answered:
+                    return
+                received = to_its_end(within)
+                assert b"reading a request to enrol" in received, received
+                self.answered += 1
+
+
+class Crowd:
+    """Idle connections, and those that send one byte of a handshake at a time, on a thread, until the controller has ended all of them."""
+
+    def __init__(self, doors, idle, slowly):
+        hello = tls.client_hello(tls.context())
+        self._left = {}
+        self._poll = select.poll()
+        for number in range(idle + slowly):
+            one = doors.connect((doors.grpc, doors.enrol)[number % 2], blocking=False)
+            self._left[one.fileno()] = (one, bytearray(hello if number >= idle else b""))
+            self._poll.register(one, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
+        self._thread = threading.Thread(target=self._press, daemon=True)
+        self._stop = threading.Event()
+        self._thread.start()
+
+    def left(self):
+        return len(self._left)
+
+    def _press(self):
+        while self._left and not self._stop.is_set():
+            for number, _ in self._poll.poll(50):
+                self._poll.unregister(number)
+                self._left.pop(number)[0].close()
+            for one, waiting in self._left.values():
+                if waiting:
+                    with contextlib.suppress(OSError):
+                        one.send(waiting[:1])
+                        del waiting[0]
+
+    def close(self):
+        self._stop.set()
+        self._thread.join()
+        for one, _ in self._left.values():
+            one.close()
+
+
+class Watch:
+    """The controller's memory, and how long it has not heard of the agent, on a thread, until it ends."""
+
+    def __init__(self, cluster, controller, node):
+        self._cluster, self._controller, self._node = cluster, controller, node
+        self.highest = self.gap = 0.0
+        self.silent = self.samples = 0
+        self.failed = None
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        self._thread.join()
+
+    def _watch(self):
+        try:
+            while not self._end.wait(0.1):
+                self.highest = max(self.highest, resident(self._controller))
+                asked = datetime.now(timezone.utc)
+                listed = self._cluster.output("node", "ls", "-o", "json")
+                (node,) = (n for n in json.loads(listed)["items"] if n["name"] == self._node)
+                heard = datetime.fromisoformat(node["lastHeard"].replace("Z", "+00:00"))
+                self.gap = max(self.gap, (asked - heard).total_seconds())
+                self.silent += bool(node.get("silent"))
+                self.samples += 1
+        except Exception as error:  # the test's own thread raises it
+            self.failed = error
+
+
+class HostileDoors(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.close)
+        access = self.cluster.write("access.yaml", ACCESS)
+        self.controller = self.cluster.controller(
+            "--enrol", "127.0.0.1:0", "--access", access, listen="127.0.0.1:0"
+        )
+        self.enrol = self.cluster.announced()["enrol"]
+        self.doors = Doors(self.cluster.tcp_address(), self.enrol, tls.server_name(self.cluster))
+        self.agent = self.cluster.agent("n0", devices=2, tcp=True)
+        self.token = self.cluster.path("token")
+        self.cluster.muster("token", "create", "--node", "n1", "-o", self.token, code=0)
+        self.ann, self.vera = self.cluster.over_tcp("ann"), self.cluster.credentials(user="vera")
+        self.cluster.trivial()
+        self.begin_job()
+
+    def begin_job(self):
+        """It answers each line of a pipe with a line of its log, which a client follows."""
+        self.pipe = self.cluster.path("pipe")
+        os.mkfifo(self.pipe)
+        self.write_end = os.open(self.pipe, os.O_RDWR)
+        self.addCleanup(os.close, self.write_end)
+        run = f'while read x; do echo "alive $x"; [ "$x" = end ] && exit 0; done < {self.pipe}'
+        self.job = self.cluster.submit(
+            f"name: goes-on\nengine: command\nlaunch: {{run: [sh, -c, '{run}']}}\nresources: {{devices: 1, type: cpu}}\n"
+        )
+        self.cluster.muster("wait", self.job, "--for", "running", "--timeout", "60s", code=0)
+        self.logs = self.cluster.popen("logs", "-f", self.job)
+        self.addCleanup(self.logs.communicate)
+        self.addCleanup(self.logs.kill)
+
+    def check_job(self, word):
+        os.write(self.write_end, word.encode() + b"\n")
+        poll = select.poll()
+        poll.register(self.logs.stdout, select.POLLIN)
+        self.assertTrue(poll.poll(ENDED * 1000), f"no line of the job, '{word}'")
+        self.assertIn("alive " + word, self.logs.stdout.readline())
+
+    def strangers(self, calls):
+        """How many of each kind, and how many frames were answered."""
+        done, strangers = collections.Counter(), Strangers(self.doors)
+        kinds = list(strangers.all())
+        with concurrent.futures.ThreadPoolExecutor(CALLERS) as pool:
+            begun = {
+                pool.submit(call): kind
+                for kind, call in itertools.islice(itertools.cycle(kinds), calls)
+            }
+            for one in concurrent.futures.as_completed(begun):
+                one.result()
+                done[begun[one]] += 1
+        return done, strangers.answered
+
+    def viewer(self, calls):
+        """Somebody with a certificate, and the least role."""
+        done = collections.Counter()
+        context = tls.context(self.vera)
+        for kind in (PING, SETTINGS):
+            connection = Connection(*self.doors.grpc, context, self.doors.name)
+            self.addCleanup(connection.close)
+            connection.flood(kind, 50_000 // SLOW)
+            done[f"viewer: a flood of {'PING' if kind == PING else 'SETTINGS'}"] += 1
+        for _ in range(20):
+            connection = Connection(*self.doors.grpc, context, self.doors.name)
+            self.addCleanup(connection.close)
+            with self.assertRaises((ConnectionError, ssl.SSLError)):
+                connection.huge()
+            done["viewer: a frame of 16 MiB"] += 1
+        for _ in range(4):  # their requests never end
+            connection = Connection(*self.doors.grpc, context, self.doors.name)
+            self.addCleanup(connection.close)
+            for stream in [connection.begin(LIST_JOBS) for _ in range(60)]:
+                connection.send(stream, b"\0" + struct.pack(">I", 8 * MIB) + b"x" * 500)
+                done["viewer: a call that is not finished"] += 1
+        while calls > sum(done.values()):
+            now = min(500, calls - sum(done.values()))
+            connection = Connection(*self.doors.grpc, context, self.doors.name)
+            self.addCleanup(connection.close)
+            connection.take_back(LIST_JOBS, now)
+            done["viewer: a call that is reset"] += now
+        return done
+
+    def test_thousands_of_calls(self):
+        self.check_job("before")
+        before, open_before = resident(self.controller), descriptors(self.controller)
+        begun = time.monotonic()
+        with Watch(self.cluster, self.controller, "n0") as watch:
+            crowd = Crowd(self.doors, IDLE, SLOWLY)
+            self.addCleanup(crowd.close)
+            done = collections.Counter({"idle": IDLE, "one byte at a time": SLOWLY})
+            left = max(CALLS - IDLE - SLOWLY, 100)
+            done += self.strangers(left // 3)[0]
+            self.check_job("strangers")
+            done += self.viewer(left // 3)
+            self.check_job("viewer")
+            wait_until(lambda: crowd.left() == 0, within=ENDED, what="every idle connection to end")
+            more, answered = self.strangers(
+                left - 2 * (left // 3)
+            )  # now the enrolment port has room
+            done += more
+            self.check_job("strangers-again")
+        took = time.monotonic() - begun
+        text = "\n".join(f"{count:6} {kind}" for kind, count in sorted(done.items()))
+        print(
+            f"\n{text}\n{sum(done.values())} calls in {took:.0f} s; resident {before:.0f} MiB before, {watch.highest:.0f} at most, "
+            f"{resident(self.controller):.0f} after; the agent was not heard of for {watch.gap:.1f} s at most ({watch.samples} samples)"
+        )
+        if sum(done.values()) < 10_000:
+            print("fewer than 10,000: MUSTER_TEST_CALLS or MUSTER_TEST_SLOW makes it so")
+        self.assertGreater(answered, 0)
+        self.assertIsNone(watch.failed, watch.failed)
+        self.assertGreater(watch.samples, 3)
+        self.assertLess(grown_to(self.controller) - before, GROWTH)
+        self.assertEqual(watch.silent, 0, "the agent was silent")
+        self.assertLess(watch.gap, SILENT_AFTER)
+        self.assertNotIn("agent disconnected", self.controller.logged())
+        # Whoever is honest gets an answer at once.
+        begun = time.monotonic()
+        self.cluster.muster("ps", env=self.ann, code=0)
+        called = time.monotonic() - begun
+        joined = self.cluster.agent(
+            "n1",
+            devices=1,
+            controller=self.cluster.tcp_address(),
+            args=["--enrol", self.enrol, "--join", self.token],
+        )
+        joined.wait_for("attached to the controller")
+        print(
+            f"a user is answered in {called:.2f} s, a node joins in {time.monotonic() - begun - called:.2f} s"
+        )
+        self.assertLess(time.monotonic() - begun, AT_ONCE)
+        self.check_job("end")
+        self.cluster.wait(self.job)
+        self.assertEqual(len(self.cluster.show(self.job)["attempts"]), 1, "nothing broke")
+        wait_until(
+            lambda: descriptors(self.controller) < open_before + 20,
+            what="the descriptors to be given back",
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,102 @@
+// The steps of a change of the CA: which is accepted when, and what a replay makes of them.
+#include "controller/core/access/authorities.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/controller_core/small_world.h"
+
+namespace muster::core {
+namespace {
+
+using testing::HasSubstr;
+
+class CaChange : public testing::Test, public SmallWorld {
+ protected:
+  void TearDown() override {
+    Ledger again;
+    for (const auto& [index, event] : journal) apply(again, index, event);
+    EXPECT_EQ(dump(again), dump(ledger));
+  }
+  Decision step(AuthorityStep step, const std::string& sha256, const std::string& signing,
+                bool imported = false, bool at_once = false) {
+    return put(ChangeAuthority{.step = step,
+                               .sha256 = sha256,
+                               .signing = signing,
+                               .imported = imported,
+                               .at_once = at_once,
+                               .actor = "owner"});
+  }
+  static std::string text(const Decision& decision) {
+    return decision.refusal ? decision.refusal->message : "";
+  }
+  [[nodiscard]] const AuthorityRecords& known() const { return ledger.access.authorities; }
+};
+
+TEST_F(CaChange, GoesItsSteps) {
+  EXPECT_THAT(text(step(AuthorityStep::Signs, "", "a")), HasSubstr("no next one is published"));
+  EXPECT_THAT(text(step(AuthorityStep::Dropped, "", "a")),
+              HasSubstr("there is only the one that signs"));
+
+  // The first change records the CA that has signed so far.
+  EXPECT_EQ(step(AuthorityStep::Published, "b", "a").events.size(), 2U);
+  EXPECT_EQ(known().signing, "a");
+  EXPECT_EQ(known().next, "b");
+  EXPECT_THAT(text(step(AuthorityStep::Published, "c", "a")),
+              HasSubstr("CA b is still waiting to sign"));
+  EXPECT_THAT(text(step(AuthorityStep::Signs, "c", "a")), HasSubstr("no next one is published"));
+
+  ASSERT_FALSE(step(AuthorityStep::Signs, "b", "a").refusal);
+  EXPECT_EQ(known().signing, "b");
+  EXPECT_EQ(known().old, "a");
+  EXPECT_EQ(known().next, "");
+  EXPECT_EQ(known().signs_since, now.wall);
+  EXPECT_THAT(text(step(AuthorityStep::Published, "c", "b")), HasSubstr("CA a is still trusted"));
+
+  ASSERT_FALSE(step(AuthorityStep::Dropped, "a", "b").refusal);
+  EXPECT_EQ(known().old, "");
+  EXPECT_TRUE(known().dropped.contains("a"));
+  EXPECT_THAT(text(step(AuthorityStep::Published, "a", "b")), HasSubstr("was dropped before"));
+  EXPECT_THAT(text(step(AuthorityStep::Published, "b", "b")), HasSubstr("signs already"));
+  EXPECT_EQ(step(AuthorityStep::Published, "c", "b").events.size(), 1U);
+}
+
+TEST_F(CaChange, ANextOneCanBeAborted) {
+  ASSERT_FALSE(step(AuthorityStep::Published, "b", "a", true).refusal);
+  EXPECT_TRUE(known().imported.contains("b"));
+  ASSERT_FALSE(step(AuthorityStep::Dropped, "b", "a").refusal);
+  EXPECT_EQ(known().next, "");
+  EXPECT_EQ(known().signing, "a");
+  EXPECT_FALSE(known().imported.contains("b"));
+}
+
+TEST_F(CaChange, AtOnceOnlyWhereNothingWasIssued) {
+  ASSERT_FALSE(step(AuthorityStep::Published, "b", "a", true, true).refusal);
+  EXPECT_EQ(known().signing, "b");
+  EXPECT_EQ(known().next, "");
+  EXPECT_EQ(known().old, "");
+  EXPECT_TRUE(known().dropped.contains("a"));
+  ASSERT_FALSE(put(IssueCertificate{.subject = {.role = SubjectRole::User, .name = "ann"},
+                                    .certificate = {.serial = "01",
+                                                    .key = std::string(64, 'k'),
+                                                    .not_before = now.wall,
+                                                    .not_after = now.wall + std::chrono::hours(9)},
+                                    .actor = "owner"})
+                   .refusal);
+  EXPECT_THAT(text(step(AuthorityStep::Published, "c", "b", true, true)),
+              HasSubstr("a certificate was issued meanwhile"));
+}
+
+TEST_F(CaChange, OneThatWasPutInItsPlaceDropsAllOthers) {
+  // Before the first change nothing is recorded, so nothing is replaced.
+  EXPECT_TRUE(step(AuthorityStep::Signs, "z", "z").events.empty());
+  ASSERT_FALSE(step(AuthorityStep::Published, "b", "a").refusal);
+  EXPECT_EQ(step(AuthorityStep::Signs, "x", "x").events.size(), 3U);
+  EXPECT_EQ(known().signing, "x");
+  EXPECT_EQ(known().next, "");
+  EXPECT_EQ(known().old, "");
+  EXPECT_EQ(known().dropped, (std::set<std::string>{"a", "b"}));
+  EXPECT_TRUE(step(AuthorityStep::Signs, "x", "x").events.empty());
+}
+
+}  // namespace
+}  // namespace muster::core
