@@ -9,7 +9,7 @@ set(CMAKE_SYSROOT ${CMAKE_CURRENT_LIST_DIR}/../build/sysroot-arm64)
 cmake_path(NORMAL_PATH CMAKE_SYSROOT)
 # glibc's static library for arm64 reaches only the first 32 KiB of the GOT, which GNU ld fills and then gives up. mold replaces loads from the GOT by
 # addresses where it can, and links (docs/decisions/0021-arm64-and-packages.md).
-set(CMAKE_EXE_LINKER_FLAGS_INIT -fuse-ld=mold)
+set(CMAKE_EXE_LINKER_FLAGS_INIT -B/usr/libexec/mold)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
