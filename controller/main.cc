@@ -1,6 +1,6 @@
-// Wiring only. Start: state directory, journal, fold, services, listen, endpoint file. Stop
-// (SIGTERM, SIGINT): log receivers, calls, shell, work loop, journal. Each waits for the one
-// before. kill -9 at any moment works just as well.
+// Wiring only. Start: state directory, journal, fold, services, doors (listen, endpoint file). Stop
+// (SIGTERM, SIGINT): enrolment, log receivers, calls, shell, work loop, journal. Each waits for the
+// one before. kill -9 at any moment works just as well.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -17,12 +17,8 @@
 #include "common/io/file.h"
 #include "common/io/own_dir.h"
 #include "common/log/log.h"
-#include "common/pki/authority_files.h"
 #include "common/pki/host_config.h"
-#include "common/rpc/channel.h"
-#include "common/rpc/endpoint_file.h"
 #include "common/rpc/grpc_log.h"
-#include "common/rpc/tls_port.h"
 #include "controller/access/access.h"
 #include "controller/access/authorities.h"
 #include "controller/access/refusals.h"
@@ -34,19 +30,16 @@
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
 #include "controller/api/node_service.h"
+#include "controller/authority_setup.h"
 #include "controller/config.h"
 #include "controller/core/hello.h"
 #include "controller/core/journal_end/lost_end.h"
+#include "controller/doors.h"
 #include "controller/dump.h"
-#include "controller/enrol/enrolments.h"
-#include "controller/enrol/login_socket.h"
-#include "controller/enrol/logins.h"
-#include "controller/enrol/port.h"
 #include "controller/journal/sqlite_journal.h"
 #include "controller/links/hub.h"
 #include "controller/links/log_receive.h"
 #include "controller/room_watch.h"
-#include "controller/server.h"
 
 namespace muster::controller {
 namespace {
@@ -82,123 +75,6 @@ void mark_behind(Shell& shell, journal::SqliteJournal& journal, const Error& err
     if (auto marked = journal.mark_behind(why, generation); !marked)
       log::error(marked.error().message + "; the next start will not know it");
   });
-}
-
-constexpr std::string_view kPkiDir = "pki";  // in the state directory
-
-Result<AuthoritiesNow> open_authorities(const Config& config, const Shell::Started& started,
-                                        const core::Ledger& ledger, const Clock& clock) {
-  const WallTime now = clock.now().wall;
-  auto set = pki::settle_authorities(config.state_dir / kPkiDir, started.cluster.str(),
-                                     plan_of(ledger.access.authorities), now);
-  if (!set) return fail(std::move(set.error()));
-  return authorities_now(std::move(*set), now);
-}
-
-// Somebody has put another CA into the place of the one that signed.
-void record_replaced(Shell& shell, const Authorities& authorities, const std::string& known,
-                     const Clock& clock) {
-  if (!authorities || known.empty()) return;
-  const std::string digest = authorities->certificate().digest();
-  if (digest == known) return;
-  log::warn("the CA is another one; certificates of the one before count no more",
-            {{"signing", digest}, {"before", known}});
-  (void)shell.submit(core::ChangeAuthority{.step = core::AuthorityStep::Signs,
-                                           .sha256 = digest,
-                                           .signing = digest,
-                                           .actor = "owner"},
-                     clock.now(), [](const Outcome&, const View&) {});
-}
-
-// Without a port over TCP nothing needs the CA, and the controller starts without one. Its own
-// certificate is made anew at each start, and lives as long as the CA: who can read the one's key
-// can read the other's. Null: there is no such port.
-Result<std::shared_ptr<rpc::LiveTls>> tcp_tls(const Config& config,
-                                              const Authorities& authorities) {
-  const auto now = authorities.now();
-  if (std::ranges::all_of(config.listen, rpc::is_unix)) {
-    if (now == nullptr)
-      log::warn("no certificates can be issued", {{"why", authorities.why().message}});
-    return std::shared_ptr<rpc::LiveTls>();
-  }
-  if (now == nullptr) return fail(Error(authorities.why()));
-  return std::make_shared<rpc::LiveTls>(now->own.front());
-}
-
-std::shared_ptr<grpc::ServerCredentials> tcp_credentials(const std::shared_ptr<rpc::LiveTls>& tls,
-                                                         const Clock& clock, const Access& access,
-                                                         Refusals& refusals,
-                                                         const Revocations& revocations) {
-  if (tls == nullptr) return nullptr;
-  return rpc::tls_credentials(
-      tls, clock,
-      {.may_call = [&access](const pki::Identity& caller,
-                             std::string_view method) { return access.may_call(caller, method); },
-       .not_revoked =
-           [&revocations](const pki::Identity& caller, const pki::Certificate& certificate) {
-             return revocations.check(caller, certificate);
-           },
-       .on_refused = [&refusals](const Error& error) { refusals.note(error.message); }});
-}
-
-// Null without --enrol.
-Result<std::unique_ptr<EnrolPort>> start_enrol_port(const Config& config,
-                                                    const Authorities& authorities,
-                                                    Enrolments& enrolments, Logins& logins,
-                                                    const Clock& clock) {
-  if (config.enrol.empty()) return std::unique_ptr<EnrolPort>();
-  const auto now = authorities.now();
-  if (now == nullptr) return fail(Error(authorities.why()));
-  auto port = EnrolPort::start(config.enrol, now->own.front(),
-                               {.join =
-                                    [&enrolments](JoinAsk ask, Enrolments::Done done) {
-                                      enrolments.join(std::move(ask), std::move(done));
-                                    },
-                                .renew =
-                                    [&enrolments](RenewAsk ask, Enrolments::Done done) {
-                                      enrolments.renew(std::move(ask), std::move(done));
-                                    },
-                                .login =
-                                    [&logins](LoginAsk ask, Enrolments::Done done) {
-                                      logins.login(std::move(ask), std::move(done));
-                                    }},
-                               clock, enrol_limits_for(io::descriptor_limit()));
-  if (!port) return port;
-  if (auto all = (*port)->replace(now->own); !all) return fail(std::move(all.error()));
-  return port;
-}
-
-// Null without --login-socket.
-Result<std::unique_ptr<LoginSocket>> start_login_socket(const Config& config, Logins& logins,
-                                                        const Clock& clock) {
-  if (config.login_socket.empty()) return std::unique_ptr<LoginSocket>();
-  return LoginSocket::start(
-      {.path = config.login_socket, .own = {.name = own_user(), .uid = ::geteuid()}},
-      [&logins](SocketLoginAsk ask, Enrolments::Done done) {
-        logins.login(std::move(ask), std::move(done));
-      },
-      clock);
-}
-
-std::vector<std::string> tcp_addresses(const Server& server) {
-  std::vector<std::string> addresses;
-  for (const std::string& address : server.bound()) {
-    if (!rpc::is_unix(address)) addresses.push_back(address);
-  }
-  return addresses;
-}
-
-Result<void> write_endpoint(const Config& config, const Server& server, const EnrolPort* enrol,
-                            const ClusterId& cluster) {
-  rpc::EndpointFile file{.address = {},
-                         .tcp = tcp_addresses(server),
-                         .enrol = enrol == nullptr ? std::string() : enrol->bound(),
-                         .cluster_id = cluster.str(),
-                         .pid = static_cast<std::uint64_t>(::getpid()),
-                         .login = config.login_socket};
-  const auto socket = std::ranges::find_if(server.bound(), rpc::is_unix);
-  if (socket != server.bound().end()) file.address = *socket;
-  return rpc::write_endpoint_file(config.endpoint_file, file);
 }
 
 int run(const Config& config) {
@@ -305,12 +181,19 @@ int run(const Config& config) {
 
   Refusals refusals(clock);
   shell.strand().assert_idle();
-  Authorities authorities(open_authorities(config, *started, shell.started_ledger(), clock));
+  Authorities authorities(
+      open_authorities(config, started->cluster, shell.started_ledger(), clock));
   revocations.publish(core::Revoked(shell.started_ledger().access));
-  const auto tcp = tcp_tls(config, authorities);
-  if (!tcp) {
+  const auto doors = Doors::make({.config = config,
+                                  .shell = shell,
+                                  .authorities = authorities,
+                                  .clock = clock,
+                                  .access = access,
+                                  .refusals = refusals,
+                                  .revocations = revocations});
+  if (!doors) {
     stop_loops();
-    return give_up(tcp.error());
+    return give_up(doors.error());
   }
 
   LogsCollected collected(shell, **store, work);
@@ -348,13 +231,12 @@ int run(const Config& config) {
                         .endpoint_file = config.endpoint_file},
             .revocations = &revocations,
             .outputs_root = outputs_root == cluster_out ? std::string() : outputs_root};
-  if (*tcp)
+  if ((*doors)->has_tcp())
     edge.process.certificate_ends = [&authorities] {
       return authorities.now()->own.front().not_after;
     };
   JobService jobs(edge, (std::uint64_t{random()} << 32) | random());
   NodeService nodes(edge, kProtocolMin, kProtocolMax);
-  Enrolments enrolments(shell, authorities, clock);
   hub.set_start(*started);
   shell.set_listener(&hub);
   shell.strand().assert_idle();
@@ -372,43 +254,16 @@ int run(const Config& config) {
                             },
                         .ballast_is_there = [&] { return (*journal)->ballast_is_there(); }});
 
-  // An answer to a change of the CA comes on the work loop, maybe before both ports are there.
-  Result<std::unique_ptr<EnrolPort>> enrol_port{nullptr};
-  std::promise<void> ports;
-  AuthorityChanges changes(
-      shell, authorities, work, clock, config.state_dir / kPkiDir,
-      [&, started_ports = ports.get_future().share()](const AuthoritiesNow& now) {
-        started_ports.wait();
-        if (*tcp) (*tcp)->replace(now.own.front());
-        if (enrol_port && *enrol_port) {
-          if (auto shown = (*enrol_port)->replace(now.own); !shown)
-            log::error(shown.error().message);
-        }
-        revocations.trust(now.trusted);
-        hub.set_authorities(trusted_by_agents(now));
-      });
+  AuthorityChanges changes(shell, authorities, work, clock, pki_dir(config),
+                           [&](const AuthoritiesNow& now) {
+                             (*doors)->show(now);
+                             revocations.trust(now.trusted);
+                             hub.set_authorities(trusted_by_agents(now));
+                           });
   if (authorities) hub.set_authorities(trusted_by_agents(*authorities.now()));
   CertificateService certificates(shell, authorities, clock, changes, access.own_user());
-  auto server =
-      Server::start(config.listen, {&hub, &jobs, &nodes, &certificates},
-                    tcp_credentials(*tcp, clock, access, refusals, revocations), &revocations);
-  Logins logins(shell, authorities, clock,
-                server ? tcp_addresses(**server) : std::vector<std::string>());
-  enrol_port = start_enrol_port(config, authorities, enrolments, logins, clock);
-  ports.set_value();
-  auto login_socket = start_login_socket(config, logins, clock);
-  Result<void> announced =
-      !server         ? Result<void>(std::unexpected(server.error()))
-      : !enrol_port   ? Result<void>(std::unexpected(enrol_port.error()))
-      : !login_socket ? Result<void>(std::unexpected(login_socket.error()))
-                      : write_endpoint(config, **server, enrol_port->get(), started->cluster);
-  if (announced) {
-    for (const std::string& address : (*server)->bound())
-      log::info("listening", {{"address", address}});
-    if (*enrol_port)
-      log::info("listening for nodes that join", {{"address", (*enrol_port)->bound()}});
-    if (*login_socket)
-      log::info("listening for users who log in", {{"socket", (*login_socket)->path()}});
+  const auto opened = (*doors)->open({&hub, &jobs, &nodes, &certificates}, started->cluster);
+  if (opened) {
     log::info("ready", {{"cluster", started->cluster.str()},
                         {"epoch", started->epoch.value},
                         {"jobs", started->jobs},
@@ -418,13 +273,12 @@ int run(const Config& config) {
     log::info("stopping", {{"signal", number}});
   }
   room.stop();
-  if (login_socket && *login_socket) (*login_socket)->stop();
-  if (enrol_port && *enrol_port) (*enrol_port)->stop();
+  (*doors)->stop_enrolment();
   receiver->stop();
-  if (server) (*server)->shut_down();
+  (*doors)->shut_down();
   jobs.stop();
   stop_loops();
-  if (!announced) return give_up(announced.error());
+  if (!opened) return give_up(opened.error());
   log::info("stopped");
   return 0;
 }

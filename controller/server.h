@@ -1,5 +1,5 @@
-// Server listens on every address, and serves the services with reflection and health. run() in
-// main.cc owns it. It may be used on any thread; shut_down() blocks until every call has ended.
+// Server listens on every address, and serves the services with reflection and health. Doors
+// (doors.h) own it. It may be used on any thread; shut_down() blocks until every call has ended.
 //
 // It accepts connections itself (listen/acceptor.h) and gives them to gRPC.
 //

@@ -1,6 +1,6 @@
 // Enrolments is what the enrolment port asks of the controller: a certificate for a new node that
-// has a join token, and a new certificate for a node that is registered. main() of the controller
-// owns it; it must outlive the port. Any thread may ask. An answer comes on the shell's strand (or
+// has a join token, and a new certificate for a node that is registered. The controller's Doors
+// own it; it must outlive the port. Any thread may ask. An answer comes on the shell's strand (or
 // on the caller's thread, before the call returns, if the question makes no sense), exactly once,
 // and after what it means is durable.
 //

@@ -3,8 +3,8 @@
 // (SO_PEERCRED), and the host which name that is (peer_user.h). A connection has one request and
 // one answer, as at the enrolment port, without TLS (common/enrol/login.h).
 //
-// main() of the controller owns it. Its connections run on a thread of its own, and names are
-// looked up on another one, one after the other. start() and stop() are main()'s. The hook is
+// The controller's Doors own it. Its connections run on a thread of its own, and names are looked
+// up on another one, one after the other. start() and stop() are the main thread's. The hook is
 // called on the second one, and may answer on any thread. An answer after stop() is dropped.
 //
 // Everybody on the machine may connect, so everything has a bound: the connections, those of one

@@ -1,6 +1,6 @@
 // Logins is what the enrolment port and the enrolment socket ask of the controller for a user: a
-// certificate, by a personal token, or for the one whom the kernel names. main() of the controller
-// owns it; it must outlive both. Any thread may ask. Answers come as those of Enrolments: once,
+// certificate, by a personal token, or for the one whom the kernel names. The controller's Doors
+// own it; it must outlive both. Any thread may ask. Answers come as those of Enrolments: once,
 // after what they mean is durable.
 //
 // A certificate is signed before it is decided whether it may leave. Of a token the ledger says

@@ -2,9 +2,9 @@
 // asks for one. It speaks TLS 1.3 alone, shows the controller's certificate and asks for none. A
 // connection has one request and one answer (common/enrol; proto/muster/v1/enrolment.proto).
 //
-// main() of the controller owns it. It has a thread of its own, on which all of its connections
-// run; start() and stop() are main()'s. The hooks are called on that thread, must not block, and
-// may answer on any thread. An answer after stop() is dropped.
+// The controller's Doors own it. It has a thread of its own, on which all of its connections run;
+// start() and stop() are the main thread's. The hooks are called on the port's thread, must not
+// block, and may answer on any thread. An answer after stop() is dropped.
 //
 // Whoever reaches the port may send anything, so everything has a bound (limits.h): the
 // connections, their time and their bytes. A connection beyond them is closed at once. It needs
