@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import unittest
@@ -26,58 +25,31 @@ from conformance.harness import (
     configuration,
     kill_rank,
 )  # noqa: E402
+from own_disks import WHY_NOT, OwnOutputs, may_mount  # noqa: E402
 
 STEPS, SAVED = 40, 4
 CONFIG = "configs/llama2/run_llama2_7b.yaml"
 EIGHT = f"launch.patch={{{CONFIG}: {{parallel_config.model_parallel: 1}}}}"
-OWN_DISK = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
 
 
-def may_mount():
-    return (
-        os.geteuid() == 0
-        and subprocess.run(
-            ["unshare", "--mount", "true"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        ).returncode
-        == 0
-    )
-
-
-class Machines(Engines):
+class Machines(OwnOutputs, Engines):
     """n0 and n1 have eight cards each, n2 CPU slots; what is below ${out} is another directory on each."""
 
     def __init__(self, ascend=True):
         super().__init__(nodes=3, devices=8, ascend=ascend)
 
     def agent(self, name, **more):
-        outputs = os.path.join(self.dir, "controller", "outputs")
-        for path in (outputs, self.disk(name)):
-            os.makedirs(path, mode=0o700, exist_ok=True)
-        return super().agent(
-            name,
-            before=["unshare", "--mount", "sh", "-c", OWN_DISK, "sh", self.disk(name), outputs],
-            **more,
-        )
+        return super().agent(name, before=self.before_own(name), **more)
 
     def device_list(self, name):
         return None if name == "n2" else super().device_list(name)
 
-    def disk(self, name):
-        return os.path.join(self.dir, f"disk-{name}")
-
     def on_disk(self, name, path):
         """Where that node's `path` is for this test."""
-        return os.path.join(
-            self.disk(name), os.path.relpath(path, os.path.join(self.dir, "controller", "outputs"))
-        )
+        return os.path.join(self.disk(name), os.path.relpath(path, self.outputs()))
 
 
-@unittest.skipUnless(
-    may_mount(), "this user may mount nothing: nodes cannot have disks of their own"
-)
+@unittest.skipUnless(may_mount(), WHY_NOT)
 class OwnDisks(EngineTest):
     ascend = True
     cluster_type = Machines

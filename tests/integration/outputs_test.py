@@ -8,27 +8,12 @@ Run:  /usr/bin/python3 -B tests/integration/outputs_test.py [-v] [CASE]       (n
 import json
 import os
 import re
-import subprocess
 import unittest
 
 from cluster import Cluster, wait_until
+from own_disks import WHY_NOT, may_mount, own_disk, read_only
 
-OWN_DISK = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
-READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"'
 STEPS = ["--steps", "4", "--step-ms", "10", "--save-interval", "2", "--save", "${save.dir}", "--load", "${resume.dir}"]  # fmt: skip
-
-
-def may_mount():
-    return (
-        os.geteuid() == 0
-        and subprocess.run(
-            ["unshare", "--mount", "true"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        ).returncode
-        == 0
-    )
 
 
 class OutputsTest(unittest.TestCase):
@@ -67,9 +52,7 @@ class OutputsTest(unittest.TestCase):
         return [node["node"] for node in cluster.show(job)["attempts"][-1]["nodes"]]
 
 
-@unittest.skipUnless(
-    may_mount(), "this user may mount nothing: nodes cannot have disks of their own"
-)
+@unittest.skipUnless(may_mount(), WHY_NOT)
 class OwnDisks(OutputsTest):
     def test_nodes_that_do_not_share_the_storage(self):
         with Cluster() as cluster:
@@ -78,7 +61,7 @@ class OwnDisks(OutputsTest):
             os.makedirs(disk)
             cluster.agent("n0")
             cluster.agent("n1")
-            cluster.agent("n2", before=["unshare", "--mount", "sh", "-c", OWN_DISK, "sh", disk, root])  # fmt: skip
+            cluster.agent("n2", before=own_disk(disk, root))
             storages = self.storages(cluster, 3)
             self.assertEqual(storages["n0"], storages["n1"])
             self.assertNotEqual(storages["n0"], storages["n2"])
@@ -130,7 +113,7 @@ class OwnDisks(OutputsTest):
     def test_a_directory_that_cannot_be_written(self):
         with Cluster() as cluster:
             root = self.start(cluster)
-            cluster.agent("n0", before=["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", root])
+            cluster.agent("n0", before=read_only(root))
 
             def trouble():
                 return self.nodes(cluster)["n0"].get("outputs", {}).get("trouble", "")

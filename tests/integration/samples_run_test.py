@@ -14,7 +14,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import unittest
 
@@ -31,28 +30,15 @@ from conformance.harness import (
     wait_gone,
 )  # noqa: E402
 from cluster import Ports  # noqa: E402
+from own_disks import OwnOutputs, may_mount  # noqa: E402
 
 STEPS, SAVED = 12, 6
 LLAMA = "configs/llama2/run_llama2_7b"
 SHORT = {"--train-iters": STEPS, "--save-interval": SAVED, "--log-interval": 3}
 EVALUATION = 'eval_dataset:\n  data_loader:\n    type: MindDataset\n    dataset_dir: ""\n'
-OWN_DISK = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
 
 
-def may_mount():
-    return (
-        os.geteuid() == 0
-        and subprocess.run(
-            ["unshare", "--mount", "true"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        ).returncode
-        == 0
-    )
-
-
-class Machines(Engines):
+class Machines(OwnOutputs, Engines):
     """What is below ${out} of n2 and n3 are two directories, which neither of them can see both of."""
 
     def __init__(self):
@@ -62,14 +48,7 @@ class Machines(Engines):
     def agent(self, name, **more):
         if name not in ("n2", "n3") or not self.own_disks:
             return super().agent(name, **more)
-        outputs = os.path.join(self.dir, "controller", "outputs")
-        for path in (outputs, self.disk(name)):
-            os.makedirs(path, mode=0o700, exist_ok=True)
-        return super().agent(
-            name,
-            before=["unshare", "--mount", "sh", "-c", OWN_DISK, "sh", self.disk(name), outputs],
-            **more,
-        )
+        return super().agent(name, before=self.before_own(name), **more)
 
     def device_list(self, name):
         return {"n0": self._cards, "n1": self._cards, "n2": self._gpus, "n3": self._gpus}.get(
@@ -84,9 +63,6 @@ class Machines(Engines):
                 for card in range(self.devices)
             )
         return path
-
-    def disk(self, name):
-        return os.path.join(self.dir, f"disk-{name}")
 
     def rank_table(self):
         """Of n0 and n1, as merge_hccl.py would have it: their ranks are n1's first, as nobody but the table could say."""
