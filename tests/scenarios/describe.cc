@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "controller/core/access/certificates.h"
 #include "controller/core/model/text.h"
+#include "tests/support/access_text.h"
 
 namespace muster::scenarios {
 namespace {
@@ -20,8 +20,10 @@ std::string verdict_text(const core::Verdict& verdict) {
   return text;
 }
 
-class Describer {
+class Describer : test::AccessText {
  public:
+  using AccessText::operator();
+
   explicit Describer(const core::Ledger& ledger) : ledger_(ledger) {}
 
   std::string operator()(const core::ControllerStarted& event) const {
@@ -154,23 +156,6 @@ class Describer {
   }
   std::string operator()(const core::TombstoneDropped& event) const {
     return fmt::format("tombstone of {} dropped", event.job.str());
-  }
-  std::string operator()(const core::TokenCreated& event) const {
-    return fmt::format("token {} created for {}", event.token,
-                       event.user.empty() ? event.nodes : event.user);
-  }
-  std::string operator()(const core::TokenRevoked& event) const {
-    return fmt::format("token {} revoked", event.token);
-  }
-  std::string operator()(const core::CertificateIssued& event) const {
-    return fmt::format("certificate {} issued to {}", event.serial, core::text_of(event.subject));
-  }
-  std::string operator()(const core::CertificateRevoked& event) const {
-    return fmt::format("certificates of {} revoked{}", core::text_of(event.subject),
-                       event.key.empty() ? "" : ": one key");
-  }
-  std::string operator()(const core::AuthorityChanged& event) const {
-    return fmt::format("CA {}: step {}", event.sha256, static_cast<int>(event.step));
   }
 
  private:

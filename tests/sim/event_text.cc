@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
-#include "controller/core/access/certificates.h"
 #include "controller/core/model/text.h"
+#include "tests/support/access_text.h"
 
 namespace muster::sim {
 namespace {
 
-struct Text {
+struct Text : test::AccessText {
+  using AccessText::operator();
+
   template <class Event>
   static std::string run(const Event& event) {
     return fmt::format("{}.{}", event.job.str(), event.attempt.value);
@@ -133,23 +135,6 @@ struct Text {
   }
   std::string operator()(const core::TombstoneDropped& event) const {
     return fmt::format("tombstone dropped: {}", event.job.str());
-  }
-  std::string operator()(const core::TokenCreated& event) const {
-    return fmt::format("token {} created for {}", event.token,
-                       event.user.empty() ? event.nodes : event.user);
-  }
-  std::string operator()(const core::TokenRevoked& event) const {
-    return fmt::format("token {} revoked", event.token);
-  }
-  std::string operator()(const core::CertificateIssued& event) const {
-    return fmt::format("certificate {} issued to {}", event.serial, core::text_of(event.subject));
-  }
-  std::string operator()(const core::CertificateRevoked& event) const {
-    return fmt::format("certificates of {} revoked{}", core::text_of(event.subject),
-                       event.key.empty() ? "" : ": one key");
-  }
-  std::string operator()(const core::AuthorityChanged& event) const {
-    return fmt::format("CA {}: step {}", event.sha256, static_cast<int>(event.step));
   }
 };
 
