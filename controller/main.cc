@@ -261,7 +261,8 @@ int run(const Config& config) {
                              hub.set_authorities(trusted_by_agents(now));
                            });
   if (authorities) hub.set_authorities(trusted_by_agents(*authorities.now()));
-  CertificateService certificates(shell, authorities, clock, changes, access.own_user());
+  CertificateService certificates(shell, authorities, clock, changes, revocations,
+                                  access.own_user());
   const auto opened = (*doors)->open({&hub, &jobs, &nodes, &certificates}, started->cluster);
   if (opened) {
     log::info("ready", {{"cluster", started->cluster.str()},

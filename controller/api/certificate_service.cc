@@ -1,5 +1,9 @@
 #include "controller/api/certificate_service.h"
 
+#include <fmt/format.h>
+
+#include <variant>
+
 #include "common/base/duration.h"
 #include "common/base/names.h"
 #include "common/base/random_hex.h"
@@ -13,6 +17,9 @@
 #include "controller/api/access_list.h"
 #include "controller/api/bounded.h"
 #include "controller/api/edge.h"
+#include "controller/core/access/certificates.h"
+#include "controller/core/access/fold.h"
+#include "controller/core/access/revoked.h"
 
 namespace muster::controller {
 namespace {
@@ -30,13 +37,17 @@ void show_token(const core::AccessRecords& records, const std::string& id, v1::T
 
 }  // namespace
 
-template <class Fill>
+template <class Fill, class Refused>
 void CertificateService::decide(core::Input input, Now now, grpc::ServerUnaryReactor* reactor,
-                                Fill fill) {
+                                Fill fill, Refused refused) {
   const bool taken = shell_.submit(
       std::move(input), now,
-      [reactor, fill = std::move(fill)](const Outcome& outcome, const View& view) mutable {
-        if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
+      [reactor, fill = std::move(fill), refused = std::move(refused)](const Outcome& outcome,
+                                                                      const View& view) mutable {
+        if (outcome.refusal) {
+          if (const std::optional<Error> error = refused(*outcome.refusal, view))
+            return reactor->Finish(rpc::to_status(*error));
+        }
         fill(view);
         reactor->Finish(grpc::Status::OK);
       });
@@ -110,15 +121,40 @@ grpc::ServerUnaryReactor* CertificateService::RevokeCertificate(
       input.subject = {.role = core::SubjectRole::User, .name = request->user()};
     if (auto sound = check_reason(request->why(), "revoking certificates"); !sound)
       return reactor->Finish(rpc::to_status(sound.error()));
-    const std::optional<core::Subject> subject = input.subject;
-    decide(std::move(input), clock_.now(), reactor, [response, subject](const View& view) {
+    const auto fill = [response, subject = input.subject](const View& view) {
       if (!subject) return response->set_certificates(1);
       const auto& certificates = view.ledger.access.certificates;
       const auto keys = certificates.find(*subject);
       response->set_certificates(
           keys == certificates.end() ? 0 : static_cast<std::uint32_t>(keys->second.size()));
-    });
+    };
+    decide(input, clock_.now(), reactor, fill,
+           [this, input](const Error& refusal, const View& view) {
+             return view.paused.empty() ? refusal : revoke_unwritten(input, view);
+           });
   });
+}
+
+std::optional<Error> CertificateService::revoke_unwritten(const core::RevokeCertificate& input,
+                                                          const View& view) {
+  shell_.strand().assert_on();
+  const core::Decision decision = core::decide_revoke(view.ledger, input, view.now.wall);
+  if (decision.refusal) return decision.refusal;
+  if (decision.events.empty()) return std::nullopt;
+  if (!unwritten_) unwritten_ = view.ledger.access;
+  for (const core::EventBody& event : decision.events) {
+    if (const auto* revoked = std::get_if<core::CertificateRevoked>(&event))
+      core::fold_access(*unwritten_, view.now.wall, *revoked);
+  }
+  revocations_.publish(core::Revoked(*unwritten_));
+  return Error{
+      ErrorCode::DataLoss,
+      fmt::format("revoking {}: from now on it counts, and streams have ended, but it is not "
+                  "written down, and the controller's next start forgets it: then revoke again, or "
+                  "keep the port closed until you have; {}",
+                  input.subject ? "the certificates of " + core::text_of(*input.subject)
+                                : "certificate '" + input.serial + "'",
+                  view.paused)};
 }
 
 // --- tokens --------------------------------------------------------------------------------------
@@ -186,9 +222,18 @@ grpc::ServerUnaryReactor* CertificateService::RevokeToken(grpc::CallbackServerCo
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const std::string id = spec::shown(request->id());
     core::RevokeToken input{.token = id, .actor = owner_};
-    decide(std::move(input), clock_.now(), reactor, [response, id](const View& view) {
-      show_token(view.ledger.access, id, *response->mutable_token());
-    });
+    decide(
+        std::move(input), clock_.now(), reactor,
+        [response, id](const View& view) {
+          show_token(view.ledger.access, id, *response->mutable_token());
+        },
+        [id](const Error& refusal, const View& view) -> std::optional<Error> {
+          if (view.paused.empty()) return refusal;
+          return Error{ErrorCode::DataLoss,
+                       fmt::format("revoking token '{}': nobody gets in with a token while the "
+                                   "controller pauses; revoke it after that; {}",
+                                   id, view.paused)};
+        });
   });
 }
 

@@ -8,15 +8,23 @@
 // is the user who runs the controller.
 //
 // A secret is made here, and leaves in the one answer. Only its SHA-256 is kept.
+//
+// While the controller pauses, nothing can be written down. A revocation of certificates counts all
+// the same, in memory: streams end and calls are refused until the controller stops. Its answer is
+// an error that says so. A token needs no such thing: nobody gets in with one meanwhile.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "common/base/time.h"
 #include "common/rpc/tls_port.h"
 #include "controller/access/authorities.h"
+#include "controller/access/revocations.h"
 #include "controller/api/authority_changes.h"
+#include "controller/core/model/access_input.h"
+#include "controller/core/model/access_records.h"
 #include "controller/shell/shell.h"
 #include "muster/v1/certificate_service.grpc.pb.h"
 
@@ -29,11 +37,12 @@ class CertificateService final : public v1::CertificateService::CallbackService 
   // All must outlive the service. Without an authority its error is the answer. `owner`: the name
   // of the user who runs the controller.
   CertificateService(Shell& shell, const Authorities& authority, const Clock& clock,
-                     AuthorityChanges& changes, std::string owner)
+                     AuthorityChanges& changes, Revocations& revocations, std::string owner)
       : shell_(shell),
         authority_(authority),
         clock_(clock),
         changes_(changes),
+        revocations_(revocations),
         owner_(std::move(owner)) {}
 
   grpc::ServerUnaryReactor* IssueCertificate(grpc::CallbackServerContext*,
@@ -65,15 +74,26 @@ class CertificateService final : public v1::CertificateService::CallbackService 
   // The same for a token.
   Result<core::CreateToken> create(const rpc::Caller& caller, const v1::CreateTokenRequest& request,
                                    v1::CreateTokenResponse& response, WallTime now) const;
+  // Of an input that was refused: the error that is the answer; nothing if all is well.
+  struct AsItIs {
+    std::optional<Error> operator()(const Error& refusal, const View&) const { return refusal; }
+  };
   // Finishes the call when the input's batch is durable. `fill(view)` completes the answer.
-  template <class Fill>
-  void decide(core::Input input, Now now, grpc::ServerUnaryReactor* reactor, Fill fill);
+  template <class Fill, class Refused = AsItIs>
+  void decide(core::Input input, Now now, grpc::ServerUnaryReactor* reactor, Fill fill,
+              Refused refused = {});
+  // While the controller pauses: what it was asked for counts in memory. Nothing: it was revoked,
+  // durably, before.
+  std::optional<Error> revoke_unwritten(const core::RevokeCertificate& input, const View& view);
 
   Shell& shell_;
   const Authorities& authority_;
   const Clock& clock_;
   AuthorityChanges& changes_;
+  Revocations& revocations_;
   const std::string owner_;
+  // The ledger's, with what was revoked while the controller pauses. A pause ends with the process.
+  std::optional<core::AccessRecords> unwritten_ MUSTER_GUARDED_BY(shell_.strand());
 };
 
 }  // namespace muster::controller

@@ -74,7 +74,7 @@ class ClusterTest : public testing::Test {
           controller_->hub->set_authorities(trusted_by_agents(changed));
         });
     certificates_ = std::make_unique<CertificateService>(
-        *controller_->shell, *authorities_, system_clock(), *changes_, kOwnUser);
+        *controller_->shell, *authorities_, system_clock(), *changes_, revocations_, kOwnUser);
     auto server = Server::start(
         {"unix:" + (dir_ / "s").string(), "127.0.0.1:0"},
         {controller_->hub.get(), jobs_.get(), nodes_.get(), certificates_.get()},

@@ -238,6 +238,71 @@ TEST_F(Services, ARevocationEndsStreamsAndRefusesCalls) {
   EXPECT_TRUE(status_of_cluster(channel_, *context()).ok()) << "the owner has no certificate";
 }
 
+// A paused controller writes nothing, and still somebody must be able to take rights away.
+TEST_F(Services, ARevocationWhileTheControllerPausesCountsAtOnce) {
+  const auto certificates = v1::CertificateService::NewStub(channel_);
+  v1::CreateTokenRequest create;
+  create.set_nodes("gpu-*");
+  create.set_uses(1);
+  create.mutable_lifetime()->set_seconds(3'600);
+  v1::CreateTokenResponse created;
+  ASSERT_TRUE(certificates->CreateToken(context().get(), create, &created).ok());
+  const auto n1 = tcp(pki::Role::Node, "n1"), ann = tcp(pki::Role::User, "ann"),
+             eve = tcp(pki::Role::User, "eve");
+  HandAgent lost(n1);
+  ASSERT_TRUE(lost.connect(HandAgent::hello("n1", "i1")));
+  const auto watching = context();
+  v1::WatchResponse event;
+  const auto watch = v1::JobService::NewStub(ann)->Watch(watching.get(), v1::WatchRequest());
+  ASSERT_TRUE(watch->Read(&event)) << "it is open";
+  v1::Hello hello = HandAgent::hello("n2", "i2");
+  {
+    HandAgent known(channel_);
+    ASSERT_TRUE(known.connect(hello));
+  }
+  hello.set_cluster_id(kCluster);
+  hello.set_acked_index(1'000'000);
+  HandAgent telling(channel_);
+  telling.say(hello);
+  ASSERT_EQ(telling.status().error_code(), grpc::StatusCode::UNAVAILABLE);
+
+  const auto revoke = [&](const auto& set) {
+    v1::RevokeCertificateRequest request;
+    set(request);
+    request.set_why("lost");
+    v1::RevokeCertificateResponse response;
+    return certificates->RevokeCertificate(context().get(), request, &response);
+  };
+  const grpc::Status unwritten = revoke([](auto& request) { request.set_user("ann"); });
+  EXPECT_EQ(unwritten.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_TRUE(unwritten.error_message().starts_with(
+      "revoking the certificates of user 'ann': from now on it counts, and streams have ended, but "
+      "it is not written down, and the controller's next start forgets it: then revoke again"))
+      << unwritten.error_message();
+  EXPECT_TRUE(unwritten.error_message().contains("the controller pauses: "));
+  while (watch->Read(&event)) {
+  }
+  EXPECT_EQ(watch->Finish().error_message(),
+            "calling the controller: the certificate of user 'ann' was revoked: lost");
+  EXPECT_EQ(revoke([](auto& request) { request.set_node("n1"); }).error_code(),
+            grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(lost.status().error_message(),
+            "calling the controller: the certificate of node 'n1' was revoked: lost");
+  EXPECT_EQ(status_of_cluster(ann, *context()).error_code(), grpc::StatusCode::UNAUTHENTICATED)
+      << "the second revocation does not undo the first";
+  EXPECT_TRUE(status_of_cluster(eve, *context()).ok());
+  EXPECT_EQ(revoke([](auto& request) { request.set_serial("none"); }).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+
+  v1::RevokeTokenRequest token;
+  token.set_id(created.token().id());
+  v1::RevokeTokenResponse revoked;
+  const grpc::Status refused = certificates->RevokeToken(context().get(), token, &revoked);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_TRUE(refused.error_message().contains("nobody gets in with a token while"))
+      << refused.error_message();
+}
+
 TEST_F(Services, TokensAndCertificatesAreListed) {
   const auto stub = v1::CertificateService::NewStub(channel_);
   v1::CreateTokenRequest create;
