@@ -11,13 +11,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <cstring>
 #include <expected>
 #include <optional>
 #include <utility>
 
+#include "common/base/host_port.h"
 #include "common/name_service/hosts.h"
 #include "common/rpc/connection_times.h"
 
@@ -90,15 +90,10 @@ std::optional<std::uint16_t> port_of_wildcard(const sockaddr_storage& address) {
 }  // namespace
 
 Result<ListeningSocket> listen_tcp(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  std::uint16_t port = 0;
-  const char* end = address.data() + address.size();
-  const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
-  const auto wanted = name_service::socket_address(host, port);
-  if (colon == std::string::npos || error != std::errc() || rest != end || !wanted)
-    return fail(ErrorCode::Io, "'" + address + "' is no address with a port");
+  const auto parsed = parse_host_port(address);
+  const auto wanted =
+      parsed ? name_service::socket_address(parsed->host, parsed->port) : std::nullopt;
+  if (!wanted) return fail(ErrorCode::Io, "'" + address + "' is no address with a port");
   return listen_tcp(*wanted);
 }
 
