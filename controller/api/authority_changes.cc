@@ -110,12 +110,14 @@ void AuthorityChanges::check(const ChangePtr& change, const View& view) {
     case v1::ChangeAuthorityRequest::kDrop: {
       input.step = core::AuthorityStep::Dropped;
       input.sha256 = known.old.empty() ? known.next : known.old;
-      const auto waiting =
-          known.old.empty() ? std::vector<std::string>() : signed_by(view.presence, known.old);
+      const auto waiting = known.old.empty()
+                               ? std::vector<std::string>()
+                               : signed_by(view.ledger, view.presence, known.old);
       if (!waiting.empty())
         why = fmt::format(
             "these nodes have no certificate of the new CA yet: {}; an agent with --enrol gets one "
-            "by itself within seconds, another one needs `muster cert issue`; wait for them",
+            "by itself within seconds, another one needs `muster cert issue`; wait for them (one "
+            "that is away gets it when it is back, `muster node rm` forgets one that is gone)",
             waiting_text(waiting));
       break;
     }

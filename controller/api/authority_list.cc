@@ -22,6 +22,17 @@ std::vector<std::string> connected_nodes(
   return names;
 }
 
+// It was issued since the present CA signs.
+bool has_new_certificate(const core::AccessRecords& records, const NodeName& name) {
+  const auto found =
+      records.certificates.find({.role = core::SubjectRole::Node, .name = name.str()});
+  return found != records.certificates.end() &&
+         std::ranges::any_of(found->second, [&](const auto& entry) {
+           return !entry.second.revoked_at &&
+                  entry.second.issued_at >= records.authorities.signs_since;
+         });
+}
+
 v1::Authority shown(const pki::Authority& authority, v1::AuthorityState state,
                     const core::AuthorityRecords& records) {
   const pki::Certificate& certificate = authority.certificate();
@@ -44,11 +55,26 @@ std::vector<std::string> not_trusting(const core::Presence& presence, const std:
   });
 }
 
-std::vector<std::string> signed_by(const core::Presence& presence, const std::string& digest) {
-  return connected_nodes(presence, [&](const v1::HostReading* host) {
+std::vector<std::string> signed_by(const core::Ledger& ledger, const core::Presence& presence,
+                                   const std::string& digest) {
+  const auto has_old = [&](const v1::HostReading* host) {
     return host == nullptr || host->certificate_authority().empty() ||
            host->certificate_authority() == digest;
-  });
+  };
+  std::vector<std::string> names = connected_nodes(presence, has_old);
+  for (const auto& [name, record] : ledger.nodes) {
+    const auto seen = presence.nodes.find(name);
+    const bool known = seen != presence.nodes.end();
+    if (record.dead || (known && seen->second.connection.value != 0)) continue;
+    if (!known || !seen->second.host) {
+      if (!has_new_certificate(ledger.access, name)) names.push_back(name.str());
+    } else if (const v1::HostReading& host = *seen->second.host;
+               host.has_certificate_ends() && has_old(&host)) {
+      names.push_back(name.str());
+    }
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 std::uint32_t earlier_user_certificates(const core::AccessRecords& records, WallTime now) {
@@ -81,7 +107,7 @@ google::protobuf::RepeatedPtrField<v1::Authority> list_authorities(
   if (!set.old) return all;
   waiting(signing, not_trusting(presence, signing.sha256()));
   v1::Authority& old = *all.Add() = shown(*set.old, v1::AUTHORITY_STATE_OLD, records);
-  waiting(old, signed_by(presence, old.sha256()));
+  waiting(old, signed_by(ledger, presence, old.sha256()));
   old.set_user_certificates(earlier_user_certificates(ledger.access, now));
   return all;
 }

@@ -19,8 +19,12 @@ namespace muster::controller {
 // Those that do not trust this CA:
 [[nodiscard]] std::vector<std::string> not_trusting(const core::Presence& presence,
                                                     const std::string& digest);
-// Those whose present certificate this CA has signed, or an unknown one:
-[[nodiscard]] std::vector<std::string> signed_by(const core::Presence& presence,
+// Those whose present certificate this CA has signed, or an unknown one. Here nodes that are away
+// are among them, but for dead ones: when this CA is dropped they would have no way back. Of a node
+// that was not heard since the controller's start, the records say whether it got a certificate
+// since the present CA signs.
+[[nodiscard]] std::vector<std::string> signed_by(const core::Ledger& ledger,
+                                                 const core::Presence& presence,
                                                  const std::string& digest);
 
 // Certificates of users that were issued before this CA signed, and count now.

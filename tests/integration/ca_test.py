@@ -177,11 +177,11 @@ class Rotation(Ca):
         lost.stop()
         self.rotate("start")
         self.nobody_is_waited_for("next")
-        # It is connected, and cannot report: as one whose file cannot be written.
+        # n0 is connected, and cannot report: as one whose file cannot be written. n1 is away.
         os.kill(agent.process.pid, signal.SIGSTOP)
         self.rotate("sign")
         refused = self.rotate("finish", code=CONFLICT)
-        self.assertIn("these nodes have no certificate of the new CA yet: n0;", refused.err)
+        self.assertIn("these nodes have no certificate of the new CA yet: n0, n1;", refused.err)
         self.assertIn("n0", self.rotate().out)
         self.rotate("finish", "--force")
         os.kill(agent.process.pid, signal.SIGCONT)

@@ -139,12 +139,13 @@ void add_ca_rotate(CLI::App& cert, Context& context, int& exit) {
       ->type_name("STEP")
       ->check(CLI::IsMember({"start", "sign", "finish", "abort"}));
   command->add_flag("--force", options->force,
-                    "take the step though connected nodes are not ready for it: they have to join "
+                    "take the step though nodes are not ready for it: they have to join "
                     "again");
   command->footer(
       "Only the user who runs the controller may do this, on its machine. Jobs run on meanwhile.\n"
-      "Each step waits for every connected node; 'muster cert rotate' names those that are "
-      "missing.\n"
+      "'sign' waits for every connected node, 'finish' also for those that are away; 'muster cert "
+      "rotate'\n"
+      "names them.\n"
       "Between two steps the controller may stop or crash: the change goes on from there.\n"
       "After finish, a node that was away since start joins again ('muster node replace NAME'),\n"
       "users need a new certificate ('muster cert issue'), and older join tokens are worth "

@@ -51,7 +51,7 @@ std::string of_old(const v1::Authority& old, const v1::Authority* signing) {
                        nodes_text(old)) +
            "next: muster cert rotate finish, when they have another one\n";
   return text +
-         "no connected node has a certificate of the old CA; one that is away and has will have to "
+         "no node has a certificate of the old CA; one that was declared dead and has will have to "
          "join again\n"
          "next: muster cert rotate finish\n";
 }

@@ -146,6 +146,43 @@ TEST_F(CaChanges, AWholeRotationWithALiveAgent) {
   EXPECT_TRUE(local.heartbeat_acknowledged()) << "the unix socket goes on";
 }
 
+// When the old CA is dropped, a node that is away and has nothing of the new one has no way back.
+TEST(WaitingNodes, AreAlsoThoseThatAreAway) {
+  core::Ledger ledger;
+  core::Presence presence;
+  const WallTime signs(std::chrono::seconds(1'800'000'000));
+  ledger.access.authorities.signs_since = signs;
+  const auto node = [&](const std::string& name, std::uint64_t connection,
+                        const char* signer) {  // null: it has reported nothing
+    ledger.nodes[NodeName(name)].name = NodeName(name);
+    if (connection == 0 && signer == nullptr) return;
+    core::NodeSeen& seen = presence.nodes[NodeName(name)];
+    seen.connection = ConnectionId(connection);
+    if (signer == nullptr) return;
+    seen.host.emplace().mutable_certificate_ends()->set_seconds(4'000'000'000);
+    seen.host->set_certificate_authority(signer);
+  };
+  const auto issued = [&](const std::string& name, WallTime at) {
+    ledger.access.certificates[{.role = core::SubjectRole::Node, .name = name}]["k"].issued_at = at;
+  };
+  node("a-connected-old", 1, "old");
+  node("b-connected-new", 2, "new");
+  node("c-away-old", 0, "old");
+  node("d-away-new", 0, "new");
+  node("e-never-heard", 0, nullptr);
+  node("f-never-heard-new", 0, nullptr);
+  issued("f-never-heard-new", signs);
+  node("g-never-heard-old", 0, nullptr);
+  issued("g-never-heard-old", signs - std::chrono::hours(1));
+  node("h-dead", 0, nullptr);
+  ledger.nodes[NodeName("h-dead")].dead = true;
+  node("i-away-unix", 0, "");
+  presence.nodes[NodeName("i-away-unix")].host->clear_certificate_ends();
+  EXPECT_EQ(signed_by(ledger, presence, "old"),
+            (std::vector<std::string>{"a-connected-old", "c-away-old", "e-never-heard",
+                                      "g-never-heard-old"}));
+}
+
 TEST_F(CaChanges, AnImportedCaSignsAtOnceWhereNothingWasIssued) {
   // Of another name, as a company has it.
   const auto made = *pki::Authority::make("company", system_clock().now().wall);
