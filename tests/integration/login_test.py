@@ -198,6 +198,26 @@ class OwnAccount(Logins):
         noted = self.by("me", "login", "--socket", self.socket, env={"MUSTER_WALL_CLOCK_OFFSET_MS": str(-HOUR_MS)})  # fmt: skip
         self.assertIn("one of them is wrong", noted.err)
 
+    def test_a_renewal_at_the_socket_keeps_its_key(self):
+        self.by("me", "login", "--socket", self.socket)
+        first = self.certificates()
+        self.assertEqual(len(first), 1)
+        self.by("me", "login", "--socket", self.socket)
+        second = self.certificates()
+        self.assertEqual(len(second), 1, "it is the same key")
+        self.assertNotEqual(second[0]["serial"], first[0]["serial"])
+        # One that was revoked is not asked for again and again.
+        self.cluster.muster("cert", "revoke", "--serial", second[0]["serial"], "--why", "leaked", code=0)  # fmt: skip
+        self.by("me", "login", "--socket", self.socket)
+        self.assertEqual(len(self.certificates()), 2)
+        self.by("me", "node", "ls")
+        # Neither is a file that is damaged.
+        path = os.path.join(self.home("me"), ".config", "muster", "login.pem")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("nothing\n")
+        self.by("me", "login", "--socket", self.socket)
+        self.assertEqual(len(self.certificates()), 3)
+
     def test_a_lifetime(self):
         for wrong in ("59m", "32d"):
             self.assertIn("1h to 31d", self.by("me", "login", "--socket", self.socket, "--lifetime", wrong, code=64).err)  # fmt: skip

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <optional>
 
 #include "client/commands/call/options.h"
 #include "client/commands/login/controller_address.h"
@@ -92,6 +93,16 @@ Result<enrol::Issued> ask_at_socket(const std::string& path, const pki::Key& key
   return issued;
 }
 
+// The key of the login that is there, if it is whole: only so many keys of a user count at a time,
+// and a renewal needs none. At the port a token has a use for each key, so a login there makes one.
+std::optional<pki::Key> key_of_last_login(const LoginFiles& files) {
+  const auto last = pki::read_credentials(files.credentials());
+  if (!last || last->identity.role != pki::Role::User) return std::nullopt;
+  auto key = pki::Key::from_pem(last->key_pem);
+  if (!key) return std::nullopt;
+  return std::move(*key);
+}
+
 // HOST:PORT of the enrolment port.
 Result<std::string> enrol_of(const LoginOptions& options, const LoginFiles& files) {
   if (!options.enrol.empty()) return options.enrol;
@@ -150,9 +161,17 @@ Result<Login> log_in(const Context& context, const LoginOptions& options, const 
     auto path = socket_path_of(context, options);
     if (!path) return fail(std::move(path.error()));
     socket = std::move(*path);
-    key = pki::Key::generate();
-    if (!key) return fail(Error(key.error()).in(kLoggingIn));
-    issued = ask_at_socket(socket, *key, *lifetime);
+    if (auto last = key_of_last_login(files)) {
+      key = std::move(*last);
+      issued = ask_at_socket(socket, *key, *lifetime);
+    }
+    // The last key may have been revoked, or got as many certificates as a key gets in a day.
+    if (!issued && (!key || issued.error().code == ErrorCode::NotAllowed ||
+                    issued.error().code == ErrorCode::ResourceExhausted)) {
+      key = pki::Key::generate();
+      if (!key) return fail(Error(key.error()).in(kLoggingIn));
+      issued = ask_at_socket(socket, *key, *lifetime);
+    }
   } else {
     auto address = enrol_of(options, files);
     if (!address) return fail(std::move(address.error()));

@@ -1,5 +1,6 @@
-// One login: a key is made here, the controller gives a certificate for it, and both are written
-// where the other verbs find them (call/login_files.h). Blocking; one thread.
+// One login: a key is made here, or at the socket that of the last login is taken, the controller
+// gives a certificate for it, and both are written where the other verbs find them
+// (call/login_files.h). Blocking; one thread.
 //
 // What is there already is replaced only at the end, when everything of the new login is sound.
 #pragma once
