@@ -89,10 +89,10 @@ Result<v1::EnrolResponse> exchange_at_socket(const std::string& path, const std:
   const auto server = uid_of_server(fd->get());
   if (!server) return fail(Error(server.error()));
   if (auto owner = check_socket_owner(path, *server); !owner) return fail(std::move(owner.error()));
-  if (auto sent = send_all(fd->get(), in_frame(request)); !sent)
-    return fail(std::move(sent.error()));
+  // The controller may have said already that it has no room, and closed.
+  const auto sent = send_all(fd->get(), in_frame(request));
   const auto length_bytes = receive(fd->get(), kLengthBytes, until);
-  if (!length_bytes) return fail(Error(length_bytes.error()));
+  if (!length_bytes) return fail(Error(sent ? length_bytes.error() : sent.error()));
   LengthBytes bytes{};
   std::ranges::copy(*length_bytes, bytes.begin());
   const auto length = length_in(bytes);

@@ -20,6 +20,7 @@
 #include "common/enrol/socket_place.h"
 #include "common/io/file.h"
 #include "common/io/unique_fd.h"
+#include "controller/enrol/answer.h"
 #include "controller/enrol/login_connection.h"
 #include "controller/listen/socket.h"
 
@@ -52,6 +53,34 @@ Result<Place> open_place(const std::string& path) {
   if (!socket) return fail(std::move(socket.error()));
   if (::chmod(path.c_str(), 0666) != 0) return fail_errno("opening it to every user", errno);
   return Place{.lock = std::move(*lock), .listening = std::move(socket->fd)};
+}
+
+// The block of uids whose connections have a bound of their own. Accounts of the machine are in
+// none.
+std::optional<std::uint32_t> block_of(std::uint32_t uid) {
+  const std::uint32_t block = uid >> 16;
+  return block == 0 ? std::nullopt : std::optional(block);
+}
+
+template <class Counts, class Of>
+bool has_share(const Counts& counts, Of of, std::size_t most) {
+  const auto found = counts.find(of);
+  return found != counts.end() && found->second >= most;
+}
+
+template <class Counts, class Of>
+void count_down(Counts& counts, Of of) {
+  if (--counts[of] == 0) counts.erase(of);
+}
+
+// What fits into the socket's buffer; the caller closes it.
+void tell_full(int fd, std::string text, WallTime now) {
+  const std::string bytes = answer_in_frame(
+      refused_message({ErrorCode::ResourceExhausted, "letting a user log in: " + std::move(text) +
+                                                         "; try again in a few seconds"},
+                      now),
+      now);
+  (void)::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 std::optional<std::uint32_t> uid_of_peer(int fd) {
@@ -88,7 +117,9 @@ struct LoginSocket::Impl : std::enable_shared_from_this<Impl> {
                .post = {},
                .ended =
                    [this](const std::shared_ptr<LoginConnection>& connection) {
-                     if (--of_user[connection->uid()] == 0) of_user.erase(connection->uid());
+                     count_down(of_user, connection->uid());
+                     if (const auto block = block_of(connection->uid()))
+                       count_down(of_block, *block);
                      connections.erase(connection);
                    }} {}
 
@@ -123,13 +154,22 @@ struct LoginSocket::Impl : std::enable_shared_from_this<Impl> {
   void serve(stream_protocol::socket socket) {
     const auto uid = uid_of_peer(socket.native_handle());
     if (!uid) return;  // it is gone already
-    const std::string whom = "uid " + std::to_string(*uid);
-    if (connections.size() >= options.connections) return trouble.note(EnrolCause::Full, whom);
-    const auto found = of_user.find(*uid);
-    if (found != of_user.end() && found->second >= options.of_a_user)
-      return trouble.note(EnrolCause::AddressFull, whom);
+    const auto refuse = [&](EnrolCause cause, const char* text) {
+      trouble.note(cause, "uid " + std::to_string(*uid));
+      tell_full(socket.native_handle(), text, shared.clock.now().wall);
+    };
+    const auto block = block_of(*uid);
+    if (connections.size() >= options.connections)
+      return refuse(EnrolCause::Full,
+                    "the controller's socket has as many connections as it serves");
+    if (has_share(of_user, *uid, options.of_a_user))
+      return refuse(EnrolCause::AddressFull, "this user has its share of the connections");
+    if (block && has_share(of_block, *block, options.of_a_block))
+      return refuse(EnrolCause::AddressFull,
+                    "users with uids near this one have their share of the connections");
     const auto connection = std::make_shared<LoginConnection>(shared, std::move(socket), *uid);
     ++of_user[*uid];
+    if (block) ++of_block[*block];
     connections.insert(connection);
     connection->start();
   }
@@ -184,7 +224,7 @@ struct LoginSocket::Impl : std::enable_shared_from_this<Impl> {
   EnrolTrouble trouble;
   LoginConnection::Shared shared;
   std::set<std::shared_ptr<LoginConnection>> connections;
-  std::map<std::uint32_t, std::size_t> of_user;
+  std::map<std::uint32_t, std::size_t> of_user, of_block;
   std::thread thread;
   Mutex mutex;
   bool is_open MUSTER_GUARDED_BY(mutex) = true;

@@ -8,8 +8,10 @@
 // called on the second one, and may answer on any thread. An answer after stop() is dropped.
 //
 // Everybody on the machine may connect, so everything has a bound: the connections, those of one
-// user, their time and their bytes. A connection beyond them is closed at once. What goes wrong is
-// counted and logged by its cause (trouble.h).
+// user, their time and their bytes. One user may have many uids: root in a container, or whoever
+// has a range of /etc/subuid. Such ranges begin above 65535, so uids above that also share the
+// bound of their block of 65536. A connection beyond a bound is told so, and closed at once. What
+// goes wrong is counted and logged by its cause (trouble.h).
 #pragma once
 
 #include <chrono>
@@ -31,6 +33,7 @@ struct LoginSocketOptions {
   ControllerUser own;  // who runs the controller
   std::size_t connections = 64;
   std::size_t of_a_user = 8;
+  std::size_t of_a_block = 16;  // a range lies in two blocks at most: half of the connections
   Duration most = std::chrono::seconds(5);  // for everything on one connection
   name_service::Tables tables = {};
 };

@@ -26,7 +26,8 @@ std::string_view text_at_socket(EnrolCause cause) {
   switch (cause) {
     case EnrolCause::Accept: return "the system gives the enrolment socket no connection";
     case EnrolCause::Full: return "the enrolment socket has as many connections as it serves";
-    case EnrolCause::AddressFull: return "one user has its share of the enrolment socket";
+    case EnrolCause::AddressFull:
+      return "one user, or one block of uids, has its share of the enrolment socket";
     case EnrolCause::Late: return "a connection to the enrolment socket was not done in time";
     case EnrolCause::Broken: return "a connection to the enrolment socket ended before its request";
     case EnrolCause::Request: return "a request at the enrolment socket cannot be read";

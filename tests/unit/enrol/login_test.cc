@@ -223,13 +223,33 @@ TEST_F(LoginSocketTest, WhatNobodySends) {
 
 TEST_F(LoginSocketTest, ConnectionsHaveBounds) {
   passwd("ann");
-  start({.path = {}, .own = {}, .of_a_user = 2, .most = std::chrono::milliseconds(500)});
+  start({.path = {}, .own = {}, .of_a_user = 2, .most = std::chrono::seconds(2)});
   const auto first = raw({}), second = raw({});
   const auto third = raw({});
-  EXPECT_EQ(all_of(third), "") << "closed at once";
+  EXPECT_THAT(all_of(third), HasSubstr("this user has its share of the connections; try again"));
+  EXPECT_THAT(login().error().message, HasSubstr("this user has its share")) << "it is told so";
   EXPECT_EQ(all_of(first), "") << "closed when its time is over";
   EXPECT_EQ(all_of(second), "");
   EXPECT_TRUE(login());
+}
+
+// One user can have a range of many uids (/etc/subuid, containers).
+TEST_F(LoginSocketTest, ManyUidsOfOneUserLeaveRoomForOthers) {
+  if (::setresuid(100'000, 100'000, 0) != 0) GTEST_SKIP() << "this process can have no other uid";
+  ASSERT_EQ(::setresuid(0, 0, 0), 0);
+  passwd("ann");
+  start({.path = {}, .own = {}, .connections = 5, .of_a_user = 2, .of_a_block = 3});
+  std::filesystem::permissions(std::filesystem::path(path()).parent_path().parent_path(),
+                               std::filesystem::perms(0755));
+  const auto as = [&](std::uint32_t uid) {
+    EXPECT_EQ(::setresuid(uid, uid, 0), 0);
+    auto fd = raw({});
+    EXPECT_EQ(::setresuid(0, 0, 0), 0);
+    return fd;
+  };
+  const auto first = as(100'000), second = as(100'001), third = as(100'002);
+  EXPECT_THAT(all_of(as(100'003)), HasSubstr("users with uids near this one have their share"));
+  EXPECT_TRUE(login()) << "there is room for another user";
 }
 
 TEST_F(LoginSocketTest, AnAnswerThatNeverComes) {
