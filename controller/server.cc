@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "common/base/host_port.h"
 #include "common/io/descriptor_limit.h"
 #include "common/log/log.h"
 #include "common/name_service/hosts.h"
@@ -31,14 +32,15 @@ std::string socket_path(const std::string& address) {
 // A host's name becomes its first address: gRPC's own look-up needs libraries of the host
 // (docs/decisions/0017-no-library-of-the-host.md).
 Result<std::string> numeric(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  if (rpc::is_unix(address) || name_service::socket_address(host, 0).has_value()) return address;
-  auto found = name_service::addresses_of(host);
-  if (!found) return fail(std::move(found.error()).in("listening on '" + address + "'"));
+  if (rpc::is_unix(address)) return address;
+  const std::string doing = "listening on '" + address + "'";
+  const auto parsed = parse_host_port(address);
+  if (!parsed) return fail(Error(parsed.error()).in(doing));
+  if (name_service::socket_address(parsed->host, 0).has_value()) return address;
+  auto found = name_service::addresses_of(parsed->host);
+  if (!found) return fail(std::move(found.error()).in(doing));
   const std::string& first = found->front();
-  return (first.contains(':') ? "[" + first + "]" : first) + address.substr(colon);
+  return (first.contains(':') ? "[" + first + "]" : first) + ":" + std::to_string(parsed->port);
 }
 
 // gRPC's own timer for a handshake begins a little later than the count.

@@ -1,7 +1,6 @@
 #include "common/rpc/channel.h"
 
-#include <charconv>
-
+#include "common/base/host_port.h"
 #include "common/base/time.h"
 #include "common/pki/identity.h"
 #include "common/rpc/backoff.h"
@@ -35,17 +34,11 @@ Result<void> check_address(std::string_view address) {
     }
     return {};
   }
-  const std::size_t colon = address.rfind(':');
-  unsigned port = 0;
-  if (colon == std::string_view::npos || colon == 0)
+  if (!address.contains(':') || address.starts_with(':'))
     return fail(ErrorCode::InvalidArgument,
                 "address " + named + ": neither unix:/path nor host:port");
-  const char* end = address.data() + address.size();
-  const auto [rest, error] = std::from_chars(address.data() + colon + 1, end, port);
-  if (error != std::errc() || rest != end || port > 65'535) {
-    return fail(ErrorCode::InvalidArgument,
-                "address " + named + ": what follows the last ':' is not a port (0..65535)");
-  }
+  if (auto parsed = parse_host_port(address); !parsed)
+    return fail(std::move(parsed.error()).in("address " + named));
   return {};
 }
 
