@@ -10,7 +10,7 @@
 
 namespace muster::enrol {
 
-// Where the units of the packages have it.
+// Where the units of the packages, and `muster deploy` as root, have it.
 inline constexpr const char* kLoginSocket = "/run/muster/login.sock";
 
 // The path is absolute, and group and others may not write in its directory. Errors are reasons

@@ -42,6 +42,7 @@ constexpr auto kKeys = std::to_array<HostKey>({
     {"listen", kController, Address, "", ""},
     {"address", kController, Address, "", ""},
     {"enrol", kController, Address, "--enrol", ""},
+    {"login_socket", kController, PathOrNone, "", ""},
     {"access", kController, Path, "--access", ""},
     {"outputs_root", kController, Path, "--outputs-root", ""},
     {"log_level", kController, Text, "--log-level", ""},

@@ -21,6 +21,7 @@ enum class ValueKind : std::uint8_t {
   Number,    // decimal digits
   Bool,      // true or false
   Path,      // absolute
+  PathOrNone,
   HomePath,  // absolute, or it begins with "~/"; on the operator's machine
   HostKeys,  // strict or accept_new
   Address,   // host, or host:port

@@ -211,6 +211,7 @@ class Reader {
     if (out.login.host.empty() || has_range(out.login.host))
       return problem(*node, "controller: one host is needed: controller: HOST");
     out.state_dir = one(values, "state_dir");
+    out.login_socket = one(values, "login_socket");
     out.options = options_of(values);
     outputs_at_ = node;
     for (const std::string_view key : {"state_dir", "outputs_root"})

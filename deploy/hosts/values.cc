@@ -90,6 +90,8 @@ std::string why_not(ValueKind kind, std::string_view value) {
       return is_path(value) ? ""
                             : "not an absolute path on the host, of two names or more and without "
                               "//, /./ and /../, as in /data/muster";
+    case ValueKind::PathOrNone:
+      return value == "none" ? "" : why_not(ValueKind::Path, value);
     case ValueKind::HomePath:
       return value.front() == '/' || value.starts_with("~/") ? ""
                                                              : "neither /ABSOLUTE nor ~/BELOW-HOME";

@@ -205,7 +205,11 @@ bool take(HostCheck& check, std::string_view key, std::string_view value) {
     if (field == "writable") return into.writable = true;
     return true;
   };
-  if (key == "uid") return read_number(value, check.uid);
+  if (key == "uid") {
+    if (!read_number(value, check.uid)) return false;
+    check.places.root = check.uid == 0;
+    return true;
+  }
   if (key == "time") return read_number(value, check.time);
   if (key == "user") return check.user = text, !value.empty();
   if (key == "home") return check.home = text, true;

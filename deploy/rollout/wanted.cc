@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/enrol/socket_place.h"
 #include "deploy/rollout/packaged_units.h"
 
 namespace muster::rollout {
@@ -38,6 +39,14 @@ std::string unit_of(Role role, const std::string& command) {
   return out;
 }
 
+// Only root can make the place where `muster login` looks. Below the home directory of another user
+// there is none that everybody reaches.
+std::string login_socket_of(const Wanted& wanted, const Places& places) {
+  if (wanted.login_socket == "none") return {};
+  if (!wanted.login_socket.empty()) return wanted.login_socket;
+  return places.root ? enrol::kLoginSocket : "";
+}
+
 }  // namespace
 
 std::string_view to_string(Role role) { return role == Role::Controller ? "controller" : "agent"; }
@@ -65,7 +74,8 @@ std::vector<Wanted> wanted_of(const hosts::HostsFile& file) {
                  .login = file.controller.login,
                  .state_dir = file.controller.state_dir,
                  .address = file.controller.listen,
-                 .options = file.controller.options});
+                 .options = file.controller.options,
+                 .login_socket = file.controller.login_socket});
   for (const hosts::Agent& agent : file.agents) {
     out.push_back({.role = Role::Agent,
                    .name = agent.name,
@@ -101,6 +111,8 @@ std::vector<std::string> command_words(const Wanted& wanted, const Places& place
       "--state-dir=" + places.state_dir};
   if (wanted.role == Role::Controller) {
     words.push_back("--listen=" + wanted.address);
+    if (const std::string socket = login_socket_of(wanted, places); !socket.empty())
+      words.push_back("--login-socket=" + socket);
   } else {
     words.push_back("--controller=" + wanted.address);
     words.push_back("--credentials=" + places.credentials());

@@ -23,6 +23,7 @@ struct Wanted {
   std::string state_dir;             // empty: by the user
   std::string address;               // controller: --listen; agent: the controller's host:port
   std::vector<std::string> options;  // further words of the command line
+  std::string login_socket{};        // controller: as hosts::Controller has it
 };
 
 // HOST:PORT of its --enrol; empty: it has none.
@@ -43,6 +44,7 @@ struct Places {
   std::string prefix;
   std::string state_dir;
   bool systemd = false;  // a unit supervises the daemon, else muster's own supervisor
+  bool root = false;     // the daemon runs as root
 
   [[nodiscard]] std::string bin(std::string_view version) const;
   [[nodiscard]] std::string current() const;

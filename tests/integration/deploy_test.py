@@ -136,6 +136,7 @@ class WholeLife(DeployTest):
         self.assert_up()
         self.assertIn("nothing to do", fleet.deploy("plan"))
         self.credentials_are_private()
+        self.a_user_of_the_head_logs_in()
         self.a_job_runs()
         before = [host.sh("cat /opt/muster/*/supervisor") for host in fleet.hosts]
         again = fleet.deploy("up")
@@ -154,6 +155,11 @@ class WholeLife(DeployTest):
             self.assertEqual(host.sh("stat -c %a /opt/muster/agent/credentials.pem /opt/muster/agent").split(), ["600", "700"])
             self.assertNotIn("PRIVATE KEY", host.sh("cat /proc/[0-9]*/cmdline | tr '\\0' ' '; cat /var/lib/muster/agent/*.log"))
         self.assertEqual(self.fleet.hosts[0].sh("ls -d /opt/muster/controller/issue.* 2>/dev/null; true"), "")
+
+    def a_user_of_the_head_logs_in(self):
+        muster = "env -i PATH=$PATH HOME=/tmp/ann setpriv --reuid=1500 --regid=1500 --clear-groups /opt/muster/current/bin/muster"
+        self.fleet.hosts[0].sh(f"install -d -o 1500 -g 1500 /tmp/ann; {muster} login")
+        self.assertIn("ann", self.fleet.hosts[0].sh(f"{muster} login --status"))
 
     def submit(self, name, command, wait=True):
         text = (f"name: {name}\nengine: command\nlaunch: {{run: {json.dumps(command)}}}\nresources: {{nodes: 2, devices: 1, type: cpu}}\n"

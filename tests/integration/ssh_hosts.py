@@ -42,7 +42,8 @@ chmod 1777 /tmp
 for f in passwd group shadow hosts; do mount --bind "$FILES/$f" /etc/$f; done
 for home in /root /home/ann; do mkdir -p $home/.ssh; cp "$FILES/authorized_keys" $home/.ssh/; chmod 700 $home $home/.ssh; done
 chown -R 1500:1500 /home/ann
-mkdir -p /run/sshd
+mkdir -p /run/sshd /run/muster
+mount -t tmpfs -o mode=755 none /run/muster
 eval "$SETUP"
 exec "$@"
 """

@@ -13,6 +13,7 @@
 namespace muster::hosts {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -81,6 +82,16 @@ agents: {a: {devices: 8}}
 }
 
 // What the connection would refuse later is refused with its line.
+TEST(ReadHosts, TheLoginSocketIsAPathOrNone) {
+  const auto text = [](std::string_view value) {
+    return fmt::format("controller: {{host: h, login_socket: {}}}\nagents: [a]\n", value);
+  };
+  for (const char* good : {"none", "/run/muster/two.sock"})
+    EXPECT_EQ(read_well(text(good)).controller.login_socket, good);
+  EXPECT_EQ(read_well("controller: h\nagents: [a]\n").controller.login_socket, "");
+  EXPECT_THAT(problems_of(text("login.sock")), Contains(HasSubstr("login_socket")));
+}
+
 TEST(ReadHosts, ALoginNameIsOneThatSshTakes) {
   EXPECT_EQ(
       read_well("controller: {host: h, user: \"ann+x@lab\"}\nagents: [a]\n").controller.login.user,

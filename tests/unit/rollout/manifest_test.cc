@@ -17,6 +17,7 @@
 namespace muster::rollout {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -69,6 +70,26 @@ TEST(Unit, QuotesWhatSystemdWouldExpand) {
   EXPECT_THAT(text, HasSubstr("ExecStart=\"/opt/muster/current/bin/muster-agent\" "));
   EXPECT_THAT(text, HasSubstr("KillMode=process\nDelegate=yes\n"));
   EXPECT_THAT(text, HasSubstr(std::string(kUnitMark)));
+}
+
+// Where `muster login` looks. Another user than root cannot make that place.
+TEST(Unit, ARootsControllerHasALoginSocket) {
+  Wanted wanted{.role = Role::Controller, .name = "controller", .address = "0.0.0.0:7070"};
+  Places places{.prefix = "/opt/muster", .state_dir = "/s", .systemd = true, .root = true};
+  const std::string usual = "--login-socket=/run/muster/login.sock";
+  EXPECT_THAT(command_words(wanted, places), Contains(usual));
+  EXPECT_THAT(config_text(wanted, places),
+              HasSubstr("RuntimeDirectory=muster\nRuntimeDirectoryMode=0755\n"));
+  wanted.login_socket = "none";
+  EXPECT_THAT(command_words(wanted, places), Not(Contains(HasSubstr("--login-socket"))));
+  places.root = false;
+  wanted.login_socket = "/srv/muster/login.sock";
+  EXPECT_THAT(command_words(wanted, places), Contains("--login-socket=/srv/muster/login.sock"));
+  wanted.login_socket = {};
+  EXPECT_THAT(command_words(wanted, places), Not(Contains(HasSubstr("--login-socket"))));
+  places.root = true;
+  wanted.role = Role::Agent;
+  EXPECT_THAT(command_words(wanted, places), Not(Contains(HasSubstr("--login-socket"))));
 }
 
 // Both are made of deploy/package/*.service; what is only of the package stays away.
