@@ -42,12 +42,6 @@ std::unexpected<Error> not_root(const hosts::Login& login, std::string_view why)
   return fail(ErrorCode::NotAllowed, fmt::format("becoming root on '{}': {}", login.host, why));
 }
 
-std::string below_home(const std::string& path) {
-  if (!path.starts_with("~/")) return path;
-  const char* home = std::getenv("HOME");
-  return std::string(home == nullptr ? "" : home) + path.substr(1);
-}
-
 ssh::Target target_of(const hosts::Login& login) {
   ssh::Target target{.host = login.host,
                      .address = login.address,
@@ -62,6 +56,12 @@ ssh::Target target_of(const hosts::Login& login) {
 }
 
 }  // namespace
+
+std::string below_home(const std::string& path) {
+  if (!path.starts_with("~/")) return path;
+  const char* home = std::getenv("HOME");
+  return std::string(home == nullptr ? "" : home) + path.substr(1);
+}
 
 std::string last_line(std::string_view text) {
   constexpr std::size_t kLineMost = 300;
@@ -193,7 +193,15 @@ Result<ssh::Output> Host::with_password(std::string_view script, std::string_vie
 
 Result<std::string> Host::need(std::string_view doing, std::string_view script,
                                std::string_view input, Duration timeout) {
-  auto output = run(script, input, timeout);
+  return text_of(doing, run(script, input, timeout));
+}
+
+Result<std::string> Host::need_as_login(std::string_view doing, std::string_view script,
+                                        std::string_view input) {
+  return text_of(doing, send(script, input, kScriptTimeMost));
+}
+
+Result<std::string> Host::text_of(std::string_view doing, Result<ssh::Output> output) const {
   if (!output) return fail(std::move(output.error()).in(doing));
   if (!output->ok()) return fail(script_error(doing, *output));
   if (output->out_cut)

@@ -38,6 +38,9 @@ class Host {
   // an output that was cut (ssh::kOutputBytesMost).
   Result<std::string> need(std::string_view doing, std::string_view script,
                            std::string_view input = {}, Duration timeout = kScriptTimeMost);
+  // The same as the login user, also with sudo.
+  Result<std::string> need_as_login(std::string_view doing, std::string_view script,
+                                    std::string_view input);
   // What the script prints is a secret, as a private key.
   Result<ssh::Secret> need_secret(std::string_view doing, std::string_view script);
   // The script is sent on standard input, for one that is too long for a command line.
@@ -52,6 +55,7 @@ class Host {
   enum class Rise { None, Quiet, Password };
   Host(hosts::Login login, std::unique_ptr<ssh::Session> session)
       : login_(std::move(login)), session_(std::move(session)) {}
+  Result<std::string> text_of(std::string_view doing, Result<ssh::Output> output) const;
   Result<void> find_sudo(ssh::Prompts& prompts);
   Result<void> ask_password(const std::string& user, ssh::Prompts& prompts);
   Result<ssh::Output> send(std::string_view command, std::string_view input, Duration timeout);
@@ -64,6 +68,8 @@ class Host {
   ssh::Secret password_;
 };
 
+// "~/" at the front is the home directory of the operator.
+std::string below_home(const std::string& path);
 // The last line of a program's error output, for a sentence.
 std::string last_line(std::string_view text);
 // A failed script as an error. A full disk is ResourceExhausted.

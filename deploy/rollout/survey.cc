@@ -101,6 +101,14 @@ std::vector<Surveyed> survey(const std::vector<Wanted>& wanted, const hosts::Con
       crew.progress(one.wanted.name, "reached by the program ssh: " + transport.why);
     for (const std::string& note : transport.notes) crew.progress(one.wanted.name, note);
     one.host.emplace(std::move(*host));
+    if (crew.key_install != nullptr && one.host->transport().by_password) {
+      auto installed = crew.key_install->install(*one.host, one.wanted.login);
+      if (!installed) {
+        one.error = std::move(installed.error());
+        return;
+      }
+      crew.progress(one.wanted.name, *installed);
+    }
     if (auto checked = run_check(one, controller, version); !checked)
       one.error = std::move(checked.error());
   });

@@ -13,6 +13,7 @@
 #include "deploy/rollout/check_script.h"
 #include "deploy/rollout/host.h"
 #include "deploy/rollout/judge.h"
+#include "deploy/rollout/key_install.h"
 #include "deploy/rollout/programs.h"
 #include "deploy/ssh/prompts.h"
 #include "deploy/ssh/session.h"
@@ -27,6 +28,7 @@ struct Crew {
   ssh::Options options;
   ssh::Prompts* prompts = nullptr;
   std::function<void(const std::string& name, const std::string& text)> progress;
+  KeyInstall* key_install = nullptr;  // for hosts that take a password; null: it is not wanted
 };
 
 // Calls `act(index)` for 0 to count - 1, on at most kThreadsMost threads.

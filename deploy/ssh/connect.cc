@@ -67,7 +67,9 @@ class Choice {
     return std::make_unique<Libssh2Session>(std::move(outcome.wire), route_.hops.back().text(),
                                             Transport{.kind = TransportKind::Libssh2,
                                                       .why = std::move(why),
-                                                      .notes = std::move(outcome.notes)});
+                                                      .notes = std::move(outcome.notes),
+                                                      .by_password =
+                                                          passwords_.back().has_value()});
   }
 
   const Target& target_;

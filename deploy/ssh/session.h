@@ -60,6 +60,7 @@ struct Transport {
   std::string why;  // for people: why this one was chosen
   // for people: keys that were recorded, lines of known_hosts that were skipped
   std::vector<std::string> notes;
+  bool by_password = false;  // the host itself took a password, and no key
 };
 
 // What a command reads as its standard input.

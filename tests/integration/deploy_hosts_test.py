@@ -292,6 +292,30 @@ class Bastion(FieldTest):
         self.assertEqual(len(self.nodes()), count)
 
 
+@unittest.skipUnless(shutil.which("openssl"), "there is no 'openssl'")
+class Passwords(FieldTest):
+    """Accounts that take a password; --install-key, after which none is asked."""
+
+    options = {
+        number: {"sshd": "PasswordAuthentication yes", "shadow": with_password("ann") if shutil.which("openssl") else ""} for number in (1, 2)
+    }
+
+    def test_the_key_is_installed_once(self):
+        fleet, host = self.fleet, self.fleet.hosts[1]
+        host.sh("rm -r /home/ann/.ssh")
+        fleet.write_hosts(agent=lambda number: {"user": "ann"} if number == 1 else {})
+        self.assertRegex(fleet.deploy("plan", code=1), r"n1: problem: .*refused the authentication")
+        typed = Typed(fleet, "plan", "--install-key").until(rf"password of 'ann@{host.address}'").type(SECRET + "\n").wait()
+        self.assertEqual(typed.status, 0, typed.text)
+        self.assertIn("n1: the public key was added to ~/.ssh/authorized_keys", typed.text)
+        self.assertEqual(host.sh("stat -c '%U %a' /home/ann/.ssh /home/ann/.ssh/authorized_keys").split(), ["ann", "700", "ann", "600"])
+        with open(os.path.join(fleet.folder, "id.pub"), encoding="ascii") as file:
+            key = file.read()
+        self.assertEqual(host.sh("cat /home/ann/.ssh/authorized_keys"), key)
+        fleet.deploy("plan", "--install-key")  # nobody is asked
+        self.assertEqual(host.sh("cat /home/ann/.ssh/authorized_keys"), key)
+
+
 def login_shell(path):
     return ssh_hosts.PASSWORDS.replace("/root:/bin/sh", f"/root:{path}")
 

@@ -50,6 +50,11 @@ void add_rollout_options(CLI::App& command, DeployOptions& options) {
                   "architecture (default: the programs next to this one)")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  command.add_flag("--install-key", options.install_key,
+                   "put your public key into ~/.ssh/authorized_keys of each account that took a "
+                   "password, so that the next run needs none; --install-key=PUBKEY names its file "
+                   "(default: that of 'identity' with .pub, else of ~/.ssh/id_ed25519, id_ecdsa, "
+                   "id_rsa)");
 }
 
 Result<std::unique_ptr<DeployCall>> begin_deploy(const DeployOptions& options) {
@@ -71,6 +76,15 @@ Result<std::unique_ptr<DeployCall>> begin_deploy(const DeployOptions& options) {
       .prompts = &call->prompts,
       .progress = [lines = std::make_shared<ProgressLines>()](
                       const std::string& name, const std::string& step) { (*lines)(name, step); }};
+  if (!options.install_key.empty()) {
+    const bool usual = options.install_key == kUsualKey;
+    call->key_install.emplace(usual ? std::string() : options.install_key);
+    call->crew.key_install = &*call->key_install;
+    if (!usual) {
+      if (auto line = call->key_install->line_for({}); !line)
+        return fail(std::move(line.error()).in("--install-key"));
+    }
+  }
   return call;
 }
 

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,14 @@
 #include "common/base/error.h"
 #include "common/base/mutex.h"
 #include "deploy/hosts/hosts.h"
+#include "deploy/rollout/key_install.h"
 #include "deploy/rollout/programs.h"
 #include "deploy/rollout/survey.h"
 #include "deploy/rollout/up.h"
 
 namespace muster::client {
+
+inline constexpr const char* kUsualKey = "true";  // of --install-key without a value
 
 struct DeployOptions {
   std::string file;
@@ -27,6 +31,7 @@ struct DeployOptions {
   bool accept_new = false, force = false, purge = false, prune = false, outputs = false,
        new_ca = false;
   std::string timeout = "60s";
+  std::string install_key;  // kUsualKey, or a file; empty: none is installed
 };
 
 void add_deploy_options(CLI::App& command, DeployOptions& options);
@@ -40,6 +45,7 @@ struct DeployCall {
   hosts::HostsFile file;
   TerminalPrompts terminal;
   ssh::PromptOnce prompts{terminal};
+  std::optional<rollout::KeyInstall> key_install;
   rollout::Crew crew;
 };
 // InvalidArgument: the text has every problem of hosts.yaml with its place.
