@@ -16,10 +16,15 @@ class Choice {
         options_(options),
         prompts_(prompts),
         route_(std::move(route)),
-        passwords_(route_.hops.size()) {}
+        passwords_(route_.hops.size()),
+        alone_(route_.hops.size()) {
+    // A jump host is not one of the fleet, so it gets no password of it.
+    for (std::size_t hop = 0; hop + 1 < alone_.size(); ++hop) alone_[hop] = true;
+  }
 
   // A password is asked only where nothing else is left. Then it is a new connection: the host may
-  // have waited too long, or counted too many keys.
+  // have waited too long, or counted too many keys. The account's password for the other hosts of
+  // the run is tried first; a host where it is another one is asked for alone.
   Result<std::unique_ptr<Session>> connect() {
     auto outcome = by_libssh2();
     if (!outcome.error) return session(std::move(outcome), "libssh2 can do what the host needs");
@@ -30,24 +35,39 @@ class Choice {
     std::vector<int> tries(route_.hops.size());
     while (outcome.needs_password) {
       const std::size_t hop = *outcome.needs_password;
-      const Question question = password_question(hop);
-      if (passwords_[hop]) prompts_.refused(question, *passwords_[hop]);
+      if (!passwords_[hop]) {
+        // Known from an earlier connection of this run.
+        if (prompts_.knows(question_alone(hop))) alone_[hop] = true;
+      } else if (prompts_.refused(password_question(hop), *passwords_[hop])) {
+        alone_[hop] = true;
+        tries[hop] = 0;
+      }
       if (++tries[hop] > kPasswordTries) break;
-      passwords_[hop] = prompts_.ask(question);
+      passwords_[hop] = prompts_.ask(password_question(hop));
       if (!passwords_[hop]) break;
       outcome = by_libssh2();
-      if (!outcome.error) return session(std::move(outcome), "passwords are sent by libssh2");
+      if (outcome.error) continue;
+      for (std::size_t i = 0; i < passwords_.size(); ++i)
+        if (passwords_[i] && !alone_[i]) prompts_.accepted(password_question(i), *passwords_[i]);
+      return session(std::move(outcome), "passwords are sent by libssh2");
     }
     return fail(std::move(*outcome.error));
   }
 
  private:
-  [[nodiscard]] Question password_question(std::size_t hop) const {
+  [[nodiscard]] Question question_alone(std::size_t hop) const {
     const std::string account = route_.hops[hop].text();
     const bool jump = hop + 1 < route_.hops.size();
     return {.kind = Question::Kind::Password,
             .subject = account,
             .text = "password of '" + account + "'" + (jump ? ", the jump host" : "")};
+  }
+  [[nodiscard]] Question password_question(std::size_t hop) const {
+    Question question = question_alone(hop);
+    if (alone_[hop]) return question;
+    question.subject = route_.hops[hop].user;
+    question.text += ", and of '" + question.subject + "' on the other hosts";
+    return question;
   }
   Libssh2Outcome by_libssh2() {
     return connect_by_libssh2({.route = route_,
@@ -77,6 +97,7 @@ class Choice {
   Prompts& prompts_;
   Route route_;
   std::vector<std::optional<Secret>> passwords_;  // by hop
+  std::vector<bool> alone_;                       // by hop: its password is its own
 };
 
 }  // namespace

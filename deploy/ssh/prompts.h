@@ -19,8 +19,8 @@ namespace muster::ssh {
 struct Question {
   enum class Kind : std::uint8_t { Passphrase, Password };
   Kind kind = Kind::Password;
-  // of a passphrase: the path of the key; of a password: "USER@HOST"; of sudo's: the user and the
-  // way to the host (rollout/host.cc)
+  // of a passphrase: the path of the key; of a password: "USER" for all hosts of a run, or
+  // "USER@HOST"; of sudo's: the user and the way to the host (rollout/host.cc)
   std::string subject;
   // one line for people, without control characters: "passphrase of the key '/keys/id_ed25519'"
   std::string text;
@@ -31,8 +31,13 @@ class Prompts {
   virtual ~Prompts() = default;
   // Nothing: nobody can answer (no terminal), or the person gave no answer.
   virtual std::optional<Secret> ask(const Question& question) = 0;
-  // The host refused this answer, so it is not given again. An answer that came later stays.
-  virtual void refused(const Question& /*question*/, const Secret& /*answer*/) {}
+  // A host refused this answer, so it is not given again. An answer that came later stays, and so
+  // does one that another host took. True: it is that one, so this host needs another answer.
+  virtual bool refused(const Question& /*question*/, const Secret& /*answer*/) { return false; }
+  // A host took this answer.
+  virtual void accepted(const Question& /*question*/, const Secret& /*answer*/) {}
+  // Whether ask() gives an answer without asking a person.
+  virtual bool knows(const Question& /*question*/) { return false; }
 };
 
 // For programs that run without a person.
@@ -47,13 +52,18 @@ class PromptOnce final : public Prompts {
  public:
   explicit PromptOnce(Prompts& inner) : inner_(inner) {}
   std::optional<Secret> ask(const Question& question) override;
-  void refused(const Question& question, const Secret& answer) override;
+  bool refused(const Question& question, const Secret& answer) override;
+  void accepted(const Question& question, const Secret& answer) override;
+  bool knows(const Question& question) override;
 
  private:
+  struct Answer {
+    std::optional<Secret> secret;
+    bool taken = false;  // by a host
+  };
   Prompts& inner_;
   Mutex mutex_;
-  std::map<std::pair<Question::Kind, std::string>, std::optional<Secret>> answers_
-      MUSTER_GUARDED_BY(mutex_);
+  std::map<std::pair<Question::Kind, std::string>, Answer> answers_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::ssh

@@ -315,6 +315,14 @@ class Passwords(FieldTest):
         fleet.deploy("plan", "--install-key")  # nobody is asked
         self.assertEqual(host.sh("cat /home/ann/.ssh/authorized_keys"), key)
 
+    def test_one_question_for_an_account_name(self):
+        fleet = self.fleet
+        for host in fleet.hosts[1:]:
+            host.sh("rm -f /home/ann/.ssh/authorized_keys")
+        fleet.write_hosts(agent=lambda number: {"user": "ann"})
+        asked = Typed(fleet, "plan").until("password of 'ann@.*, and of 'ann' on the other hosts: ").type(SECRET + "\n").wait()
+        self.assertEqual((asked.status, asked.text.count("password of")), (0, 1), asked.text)
+
 
 def login_shell(path):
     return ssh_hosts.PASSWORDS.replace("/root:/bin/sh", f"/root:{path}")

@@ -192,5 +192,21 @@ TEST(PromptOnce, AnAnswerThatAHostRefusedIsAskedForAgain) {
   EXPECT_EQ(person.asked, 2);
 }
 
+TEST(PromptOnce, AnAnswerThatAHostTookStays) {
+  CountedPrompts person;
+  PromptOnce once(person);
+  const Question question{.kind = Question::Kind::Password, .subject = "ann", .text = ""};
+  EXPECT_FALSE(once.knows(question));
+  const auto answer = once.ask(question);
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(once.knows(question));
+  once.accepted(question, *answer);
+  once.accepted(question, Secret(std::string("of another host")));
+  EXPECT_FALSE(once.refused(question, Secret(std::string("of another host"))));
+  EXPECT_TRUE(once.refused(question, *answer));
+  EXPECT_STREQ(once.ask(question)->c_str(), "secret");
+  EXPECT_EQ(person.asked, 1);
+}
+
 }  // namespace
 }  // namespace muster::ssh
