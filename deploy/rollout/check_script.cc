@@ -18,10 +18,12 @@ namespace {
 constexpr std::string_view kScript = R"sh(
 say() { printf '%s %s\n' "$1" "$2"; }
 have() { command -v "$1" >/dev/null 2>&1; }
-sum() { sha256sum | cut -c1-64; }
-near() { d=$1; while [ ! -d "$d" ] && [ "$d" != / ]; do d=$(dirname "$d"); done; printf '%s' "$d"; }
+sum() { s=$(sha256sum); printf '%s' "${s%% *}"; }
+# d becomes the directory above $d. No program does it: a process for each would be half the check.
+up() { case $d in /*/*|[!/]*/*) d=${d%/*} ;; /*) d=/ ;; *) d=. ;; esac; }
+near() { d=$1; while [ ! -d "$d" ] && [ "$d" != / ]; do up; done; }
 disk() {
-  d=$(near "$2")
+  near "$2"
   say "$1-path" "$d"
   set -- "$1" $(df -Pk "$d" 2>/dev/null | tail -n 1)
   say "$1-free" "${5:-}"
@@ -31,15 +33,19 @@ disk() {
 }
 # The directories from $1 up to /, as its path names them and as they are.
 dirs() {
-  d=$(near "$1")
-  for d in "$d" "$(cd -P "$d" && pwd)"; do
+  near "$1"
+  real=$(cd -P "$d" && pwd)
+  [ "$real" != "$d" ] || real=
+  set --
+  for d in "$d" "$real"; do
     case $d in /*) ;; *) continue ;; esac
     while :; do
-      say dir "$(stat -L -c '%u %g %a %n' "$d")"
+      set -- "$@" "$d"
       [ "$d" = / ] && break
-      d=$(dirname "$d")
+      up
     done
   done
+  [ "$#" = 0 ] || stat -L -c 'dir %u %g %a %n' "$@"
 }
 way() {
   key=$1; shift
@@ -67,13 +73,17 @@ main() {
   say begin 1
   uid=$(id -u)
   say uid "$uid"
-  say user "$(id -un)"
+  user=$(id -un)
+  say user "$user"
   say home "$HOME"
   say time "$(date +%s)"
   say arch "$(uname -m)"
   say kernel "$(uname -s)"
-  say hostname "$(uname -n)"
-  say machine "$(cat /proc/sys/kernel/random/boot_id) $(uname -n) $(readlink /proc/self/ns/net)"
+  host=$(uname -n)
+  say hostname "$host"
+  boot=
+  read -r boot < /proc/sys/kernel/random/boot_id
+  say machine "$boot $host $(readlink /proc/self/ns/net)"
   systemd=
   if [ -d /run/systemd/system ] && [ "$uid" = 0 ] && have systemctl; then
     systemd=yes
@@ -93,7 +103,7 @@ main() {
   disk state "$state"
   dirs "$prefix"
   dirs "$state"
-  [ "$(id -gn)" = "$(id -un)" ] && say own-group "$(id -g)"
+  [ "$(id -gn)" = "$user" ] && say own-group "$(id -g)"
   for p in $programs; do
     [ -f "$prefix/$version/bin/$p" ] && say program "$p $(sum < "$prefix/$version/bin/$p")"
   done

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/digest/sha256.h"
 #include "common/process/identity.h"
 #include "common/process/spawn.h"
 #include "tests/unit/rollout/local_session.h"
@@ -64,6 +65,36 @@ class Actions : public testing::Test {
   std::optional<Host> host_;
   Deployed deployed_;
 };
+
+// A host's openssl may say that a large file is right, and never that it is wrong.
+TEST_F(Actions, TheDigestOfAProgramIsCheckedWithAndWithoutOpenssl) {
+  const std::string bin = deployed_.places.bin("0.1.0");
+  const fs::path file = fs::path(bin) / "muster", asked = local_.dir() / "asked";
+  const ProgramBytes bytes(std::string(2U << 20U, 'x'));
+  const ProgramFacts right{.sha256 = sha256_hex(bytes.raw()), .bytes = bytes.raw().size()};
+  const ProgramFacts wrong{.sha256 = sha256_hex("y"), .bytes = bytes.raw().size()};
+  const auto send = [&](const ProgramFacts& facts) {
+    fs::remove(file);
+    return install_program(*host_, bin, "muster", facts, bytes, false);
+  };
+  for (const std::string& digest :
+       {std::string("no openssl here"), wrong.sha256 + " *stdin", right.sha256 + " *stdin"}) {
+    local_.program(local_.bin("openssl"),
+                   "echo \"$*\" > '" + asked.string() + "'; echo '" + digest + "'\n");
+    const auto sent = send(right);
+    ASSERT_TRUE(sent) << sent.error().message;
+    EXPECT_EQ(local_.read(asked), "dgst -sha256 -r\n");
+    EXPECT_EQ(fs::file_size(file), bytes.raw().size());
+    EXPECT_EQ(mode(file), fs::perms(0755));
+  }
+  local_.program(local_.bin("openssl"), "exit 1\n");
+  EXPECT_TRUE(send(right));
+  const auto sent = send(wrong);
+  ASSERT_FALSE(sent);
+  EXPECT_THAT(sent.error().message, HasSubstr("what arrived has another digest than what was sent"));
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_FALSE(fs::exists(file.string() + ".new"));
+}
 
 TEST_F(Actions, AStateDirectoryThatUpMadeIsPrivateAndGoesWithPurge) {
   install(Role::Agent);
