@@ -91,7 +91,8 @@ TEST_F(Actions, TheDigestOfAProgramIsCheckedWithAndWithoutOpenssl) {
   EXPECT_TRUE(send(right));
   const auto sent = send(wrong);
   ASSERT_FALSE(sent);
-  EXPECT_THAT(sent.error().message, HasSubstr("what arrived has another digest than what was sent"));
+  EXPECT_THAT(sent.error().message,
+              HasSubstr("what arrived has another digest than what was sent"));
   EXPECT_FALSE(fs::exists(file));
   EXPECT_FALSE(fs::exists(file.string() + ".new"));
 }
