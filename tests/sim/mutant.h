@@ -80,6 +80,8 @@ struct MutantRow {
   // The invariants that the mutant itself breaks. A break of any other invariant does not count as
   // caught.
   std::string_view expected;
+  // A history that catches it, where the first few hundred may not; it is tried first. 0: none.
+  std::uint64_t seed = 0;
 };
 inline constexpr std::array kMutants = {
     MutantRow{Mutant::NoFence, "no-fence",
@@ -89,7 +91,7 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::OrdersBeforeSync, "orders-before-sync", "durable-before-visible"},
     MutantRow{Mutant::LoseSyncedTail, "lose-synced-tail",
               "acknowledged-never-lost journal-not-behind"},
-    MutantRow{Mutant::ForgetHolders, "forget-holders", "device-exclusive"},
+    MutantRow{Mutant::ForgetHolders, "forget-holders", "device-exclusive", 704},
     MutantRow{Mutant::SilenceIsDeath, "silence-is-death",
               "no-step-after-next-exec one-current-attempt broken-for-a-cause"},
     MutantRow{Mutant::ShortGrace, "short-grace",
@@ -102,7 +104,7 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::StartTwice, "start-twice", "start-once"},
     MutantRow{Mutant::SkipSweep, "skip-sweep", "swept-is-true"},
     MutantRow{Mutant::StopOnAbsence, "stop-on-absence", "stop-is-explicit"},
-    MutantRow{Mutant::IgnoreInstance, "ignore-instance", "start-once"},
+    MutantRow{Mutant::IgnoreInstance, "ignore-instance", "start-once", 139},
     MutantRow{Mutant::IgnoreBoot, "ignore-boot", "start-once swept-is-true"},
     MutantRow{Mutant::StaleOrders, "stale-orders", "orders-never-older"},
     MutantRow{Mutant::LeaseWithoutEcho, "lease-without-echo",
