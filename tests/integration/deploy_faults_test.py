@@ -47,6 +47,7 @@ class FaultsTest(DeployTest):
 
 class Places(FaultsTest):
     def test_an_agent_that_moved_is_refused_until_it_was_removed(self):
+        self.fleet.place_programs()
         self.fleet.deploy("up")
         host = self.fleet.hosts[1]
         for keys in ({"prefix": "/opt/other"}, {"state_dir": "/var/lib/other/agent"}):
@@ -60,6 +61,7 @@ class Places(FaultsTest):
         self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
 
     def test_another_agent_of_the_name_is_not_the_hosts_own(self):
+        self.fleet.place_programs()
         self.only(1, port=2)
         self.fleet.deploy("up", code=1)
         self.fleet.muster("cert", "issue", "--node", "n1", "-o", "/tmp/n1.pem")
@@ -78,6 +80,7 @@ class Places(FaultsTest):
         host.sh(f"kill {pid}", False)
 
     def test_directories_of_others(self):
+        self.fleet.place_programs([0, 1])
         host = self.fleet.hosts[2]
         host.sh("mkdir /opt/open; chmod 777 /opt/open")
         self.addCleanup(host.sh, "rm -rf /opt/open")
@@ -89,6 +92,7 @@ class Places(FaultsTest):
         host.sh("rm -rf /opt/open")
 
     def test_the_controller_refuses_a_state_directory_of_somebody_else(self):
+        self.fleet.place_programs()
         self.fleet.deploy("up")
         refused = self.fleet.hosts[0].sh(
             f"mkdir /tmp/theirs; chown 1500 /tmp/theirs; {BIN}/muster-controller --state-dir=/tmp/theirs 2>&1; echo $?; ls -A /tmp/theirs; rm -r /tmp/theirs"
@@ -99,6 +103,7 @@ class Places(FaultsTest):
 class Ends(FaultsTest):
     def test_purge_ends_what_jobs_left(self):
         """The controller is gone, so nobody cancels the job."""
+        self.fleet.place_programs()
         self.fleet.deploy("up")
         self.sleeping_job()
         self.fleet.hosts[0].sh(f"{BIN}/muster deploy supervise stop /opt/muster/controller")
@@ -109,6 +114,7 @@ class Ends(FaultsTest):
         self.assert_left_nothing()
 
     def test_outputs_stay(self):
+        self.fleet.place_programs()
         head, file = self.fleet.hosts[0], f"{HEAD}/outputs/job/checkpoint"
         self.fleet.deploy("up")
         head.sh(f"mkdir -p $(dirname {file}); : > {file}")
@@ -119,6 +125,7 @@ class Ends(FaultsTest):
         self.assert_left_nothing()
 
     def test_down_drains_while_it_works(self):
+        self.fleet.place_programs()
         self.fleet.deploy("up")
         self.sleeping_job()
         self.fleet.deploy("down", code=12)
@@ -139,6 +146,7 @@ class Ends(FaultsTest):
 
 class Certificates(FaultsTest):
     def test_those_that_renew_themselves_live_a_month_and_stay(self):
+        self.fleet.place_programs()
         for controller, days in (({"enrol": "0.0.0.0:7071"}, 30), ({}, 365)):
             self.fleet.write_hosts(controller=controller)
             self.fleet.deploy("up")
@@ -160,6 +168,7 @@ class SudoForSh(FaultsTest):
     }
 
     def test_it_needs_no_password(self):
+        self.fleet.place_programs()
         self.only(1, user="ann", sudo=True)
         self.assertEqual(self.fleet.deploy("up").count(" done "), HOSTS)
         self.assertEqual(self.fleet.hosts[1].sh("stat -c %U /opt/muster/agent").strip(), "root")

@@ -144,6 +144,7 @@ class Clocks(FieldTest):
     options = {1: wrong_clock(-2 * 3600), 2: wrong_clock(25 * 3600)}
 
     def test_it(self):
+        self.fleet.place_programs()
         plan = self.fleet.deploy("plan", code=1)
         self.assertRegex(plan, r"n1: note: its clock is 7[12]\d\d s behind the clock here; run NTP or chrony on it")
         self.assertRegex(plan, r"n2: problem: its clock is (900|899)\d\d s ahead of the clock here; .*: certificates would not count there")
@@ -173,6 +174,7 @@ class Members(FieldTest):
             file.write(re.sub(r', "n3": \{[^}]*\}', "", text))
 
     def test_a_revoked_node_joins_again(self):
+        self.fleet.place_programs()
         fleet = self.fleet
         fleet.deploy("up")
         old = fleet.hosts[1].sh("cat /opt/muster/agent/credentials.pem")
@@ -190,6 +192,7 @@ class Members(FieldTest):
         self.assertIn("nothing to do", fleet.deploy("plan"))
 
     def test_a_node_that_left_the_file(self):
+        self.fleet.place_programs()
         fleet = self.fleet
         fleet.deploy("up")
         self.without_n3()
@@ -218,6 +221,7 @@ class Members(FieldTest):
         self.assert_up()
 
     def test_pruning_a_host_that_is_gone_takes_its_rights(self):
+        self.fleet.place_programs()
         fleet = self.fleet
         fleet.deploy("up")
         self.without_n3()
@@ -382,6 +386,7 @@ class Disks(FieldTest):
             fleet.hosts[2].sh("rm -rf /var/lib/out")
 
     def test_a_user_without_a_home(self):
+        self.fleet.place_programs([0, 1])
         host = self.fleet.hosts[2]
         host.sh("mv /home/ann /home/elsewhere; mkdir /opt/ann; chown 1500:1500 /opt/ann")
         keys = host.sh("cat /home/elsewhere/.ssh/authorized_keys")
@@ -401,6 +406,7 @@ class Disks(FieldTest):
             host.sh("mv /home/elsewhere /home/ann; rm -rf /opt/ann /opt/keys")
 
     def test_no_sha256sum(self):
+        self.fleet.place_programs([0, 1])
         host = self.fleet.hosts[2]
         host.sh("mkdir -p /opt/none; : > /opt/none/sha256sum; mount --bind /opt/none/sha256sum /usr/bin/sha256sum")
         try:
@@ -412,6 +418,7 @@ class Disks(FieldTest):
 
 class Addresses(FieldTest):
     def test_ipv6(self):
+        self.fleet.place_programs()
         fleet = self.fleet
         head = fleet.hosts[0].address6
         fleet.write_hosts(agent=lambda number: {"host": fleet.hosts[number].address6}, controller={"host": head, "listen": "[::]:7070"})
@@ -430,6 +437,7 @@ class Addresses(FieldTest):
         fleet.deploy("plan")
 
     def test_one_host_by_two_names(self):
+        self.fleet.place_programs([0])
         fleet = self.fleet
         fleet.write_hosts(agent=lambda number: {"host": fleet.hosts[1].address6} if number == 2 else {})
         plan = fleet.deploy("plan", code=1)
@@ -441,6 +449,7 @@ class Addresses(FieldTest):
 
     def test_a_management_address(self):
         """The names are nobody's; SSH and the agents go by the addresses."""
+        self.fleet.place_programs()
         fleet = self.fleet
         by = lambda number: {"host": f"gpu-{number}", "management_address": fleet.hosts[number].address, "training_address": fleet.hosts[number].address6}
         fleet.write_hosts(agent=by, controller={"host": "head", "management_address": fleet.hosts[0].address})
@@ -482,6 +491,7 @@ class Operator(FieldTest):
 
     def test_80_columns(self):
         """Where a table is wider than the terminal, its sentences stand below it, whole."""
+        self.fleet.place_programs([0, 1])
         self.fleet.write_hosts(agent=lambda number: {"port": 2} if number == 2 else {})
         typed = Typed(self.fleet, "up").wait()
         self.assertEqual(typed.status, 1, typed.text)

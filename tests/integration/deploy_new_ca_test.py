@@ -23,6 +23,7 @@ class NewCa(DeployTest):
 
     def test_a_lost_key(self):
         fleet, controller = self.fleet, self.fleet.hosts[0]
+        fleet.place_programs()
         fleet.deploy("up")
         nodes = len(fleet.hosts) - 1
         controller.sh(

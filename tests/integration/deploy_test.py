@@ -41,6 +41,11 @@ def program(name="muster"):
     return os.path.join(programs(), name)
 
 
+@functools.cache
+def version():
+    return subprocess.run([program(), "--version"], check=True, capture_output=True, text=True).stdout.split()[-1]
+
+
 class Fleet:
     """Hosts 0 to N-1; the controller is on host 0, the nodes are n1 to nN-1."""
 
@@ -61,6 +66,15 @@ class Fleet:
     def close(self):
         for host in self.hosts:
             host.close()
+
+    def place_programs(self, numbers=None):
+        """As an upload that was all that happened: where a test is about something else, `up` need not send 50 MB to each host. All of these hosts have to
+        be deployed in the end, with the default prefix: only then does `down --purge` remove the programs."""
+        bin_dir = f"/opt/muster/{version()}/bin"
+        for host in self.hosts if numbers is None else [self.hosts[number] for number in numbers]:
+            of_role = ["muster-agent", "muster-worker"] if host.number else ["muster-controller"]
+            files = " ".join(program(name) for name in ["muster", *of_role])
+            host.sh(f"umask 022; mkdir -p {bin_dir}; cp {files} {bin_dir}; chmod 755 {bin_dir}/*")
 
     def write_known(self):
         with open(os.path.join(self.folder, "known_hosts"), "w", encoding="utf-8") as file:
@@ -235,12 +249,14 @@ class Faults(DeployTest):
         self.assert_up()
 
     def test_a_host_that_refuses_connections(self):
+        self.fleet.place_programs()
         self.fleet.write_hosts(agent=lambda number: {"port": 2} if number == 2 else {})
         self.up_without_n2(r"n2 .*refused")
         self.fleet.write_hosts()
         self.up_with_n2()
 
     def test_a_changed_host_key(self):
+        self.fleet.place_programs()
         host, known = self.fleet.hosts[2], self.fleet.hosts[2].known()
         path = os.path.join(self.fleet.folder, "known_hosts")
         with open(path, encoding="utf-8") as file:
@@ -252,6 +268,7 @@ class Faults(DeployTest):
         self.up_with_n2()
 
     def test_a_full_disk(self):
+        self.fleet.place_programs()
         host = self.fleet.hosts[2]
         host.sh("mount -t tmpfs -o size=20m none /opt")
         self.up_without_n2(r"n2 .*'/opt/muster' has \d+ MiB free, and needs \d+ MiB")
@@ -259,6 +276,7 @@ class Faults(DeployTest):
         self.up_with_n2()
 
     def test_a_noexec_prefix(self):
+        self.fleet.place_programs()
         host = self.fleet.hosts[2]
         host.sh("mount -o remount,noexec /opt")
         self.up_without_n2(r"n2 .*mounted noexec")
@@ -266,12 +284,14 @@ class Faults(DeployTest):
         self.up_with_n2()
 
     def test_no_sudo(self):
+        self.fleet.place_programs()
         self.fleet.write_hosts(agent=lambda number: {"user": "ann", "sudo": True} if number == 2 else {})
         self.up_without_n2(r"n2 .*becoming root on .*: (there is no sudo|sudo)")
         self.fleet.write_hosts()
         self.up_with_n2()
 
     def test_an_unreachable_controller(self):
+        self.fleet.place_programs()
         host = self.fleet.hosts[2]
         host.sh(f"ip route add unreachable {self.fleet.hosts[0].address}")
         self.up_without_n2(r"n2 .*cannot be reached from this host")
@@ -375,6 +395,9 @@ class Lock(DeployTest):
 
 class Changes(DeployTest):
     """What a later run finds changed."""
+
+    def setUp(self):
+        self.fleet.place_programs()
 
     def tearDown(self):
         self.fleet.write_hosts()

@@ -71,6 +71,7 @@ class Life(DeployTest):
     def life(self):
         fleet = self.fleet
         fleet.write_hosts(controller=ENROL, defaults={"devices": 1})
+        fleet.place_programs()
         self.assertEqual(fleet.deploy("up").count(" done "), self.count)
         spec = os.path.join(fleet.folder, "train.yaml")
         with open(spec, "w", encoding="utf-8") as file:
