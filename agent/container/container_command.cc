@@ -130,6 +130,21 @@ void add_devices(std::vector<std::string>& words, const v1::NodeLaunch& order,
     words.insert(words.end(), {"--device", "nvidia.com/gpu=all"});
 }
 
+// Calls `act` with source and target of each mount.
+template <class Act>
+void each_mount(const rundir::v1::ContainerLaunch& container, const Act& act) {
+  for (int i = 0; i + 1 < container.argv_size(); ++i) {
+    std::string_view mount = container.argv(i + 1);
+    if (container.argv(i) != kMount || !mount.starts_with(kSource)) continue;
+    mount.remove_prefix(kSource.size());
+    const std::size_t comma = mount.find(kTarget);
+    if (comma == std::string_view::npos) continue;
+    std::string_view target = mount.substr(comma + kTarget.size());
+    if (target.ends_with(kReadOnly)) target.remove_suffix(kReadOnly.size());
+    act(mount.substr(0, comma), target);
+  }
+}
+
 }  // namespace
 
 std::span<const std::string_view> probed_paths() {
@@ -236,21 +251,21 @@ std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& conta
                                         std::string_view path) {
   std::string_view best;
   std::optional<MountedFrom> found;
-  for (int i = 0; i + 1 < container.argv_size(); ++i) {
-    std::string_view mount = container.argv(i + 1);
-    if (container.argv(i) != kMount || !mount.starts_with(kSource)) continue;
-    mount.remove_prefix(kSource.size());
-    const std::size_t comma = mount.find(kTarget);
-    if (comma == std::string_view::npos) continue;
-    const std::string_view source = mount.substr(0, comma);
-    std::string_view target = mount.substr(comma + kTarget.size());
-    if (target.ends_with(kReadOnly)) target.remove_suffix(kReadOnly.size());
+  each_mount(container, [&](std::string_view source, std::string_view target) {
     // the innermost mount is the visible one
-    if (!is_below(path, target) || target.size() < best.size()) continue;
+    if (!is_below(path, target) || target.size() < best.size()) return;
     best = target;
     found = {.source = std::string(source), .rest = std::string(path.substr(target.size()))};
-  }
+  });
   return found;
+}
+
+std::vector<std::string> mount_sources(const rundir::v1::ContainerLaunch& container) {
+  std::vector<std::string> sources;
+  each_mount(container, [&](std::string_view source, std::string_view) {
+    sources.emplace_back(source);
+  });
+  return sources;
 }
 
 bool is_nodes_own(const v1::NodeLaunch& order, const std::string& path) {

@@ -84,6 +84,9 @@ struct MountedFrom {
 std::optional<MountedFrom> mounted_from(const rundir::v1::ContainerLaunch& container,
                                         std::string_view path);
 
+// Where the mounts of its command are on the node.
+std::vector<std::string> mount_sources(const rundir::v1::ContainerLaunch& container);
+
 // True if the order's ranks find at `path` what the node has there: the path is in code.at, which
 // exists on the node, and no other mount covers it.
 bool is_nodes_own(const v1::NodeLaunch& order, const std::string& path);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 
 #include "agent/core/utf8.h"
 #include "common/base/error.h"
@@ -30,7 +31,7 @@ std::string DiskView::read_part(const std::string& file, std::size_t most, Where
     failed(file, errno);
     return {};
   }
-  if (!S_ISREG(now.st_mode)) return {};
+  if (!S_ISREG(now.st_mode) || !allows(fd.get())) return {};
   const auto size = static_cast<std::uint64_t>(now.st_size);
   most = std::min(most, DiskView::kReadMost);
   const std::uint64_t from = where(size, most);
@@ -49,25 +50,40 @@ std::string DiskView::read_part(const std::string& file, std::size_t most, Where
   return text;
 }
 
+int DiskView::look(int dir, const dirent& entry, struct stat& now) const {
+  // Only a link can lead out of the directory; a file system may not say that it is one.
+  const bool link = reach_ != nullptr && reach_->confined() && entry.d_type != DT_REG &&
+                    entry.d_type != DT_DIR;
+  if (!link) return ::fstatat(dir, entry.d_name, &now, 0) == 0 ? 0 : errno;
+  const io::UniqueFd fd(::openat(dir, entry.d_name, O_PATH | O_CLOEXEC));
+  if (!fd || ::fstat(fd.get(), &now) != 0) return errno;
+  return allows(fd.get()) ? 0 : ENOENT;
+}
+
 std::vector<engine::FileView::Entry> DiskView::list(const std::string& dir) const {
   std::vector<Entry> entries;
-  DIR* open = ::opendir(dir.c_str());
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(dir.c_str()), &::closedir);
   if (!open) {
     failed(dir, errno);
     return entries;
   }
-  for (;;) {
+  if (!allows(::dirfd(open.get()))) return entries;
+  for (std::size_t names = 0;; ++names) {
     errno = 0;
-    const dirent* found = ::readdir(open);
+    const dirent* found = ::readdir(open.get());
     if (found == nullptr) {
       if (errno != 0) failed(dir, errno);
+      break;
+    }
+    if (names == kNamesMost) {
+      failed(dir, EOVERFLOW);
       break;
     }
     const std::string_view name = found->d_name;
     if (name == "." || name == ".." || !is_utf8(name)) continue;
     struct stat now{};
-    if (::fstatat(::dirfd(open), found->d_name, &now, 0) != 0) {
-      failed(fmt::format("{}/{}", dir, name), errno);
+    if (const int error = look(::dirfd(open.get()), *found, now); error != 0) {
+      failed(fmt::format("{}/{}", dir, name), error);
       continue;
     }
     entries.push_back({.name = std::string(name),
@@ -75,7 +91,6 @@ std::vector<engine::FileView::Entry> DiskView::list(const std::string& dir) cons
                        .bytes = S_ISREG(now.st_mode) ? static_cast<std::uint64_t>(now.st_size) : 0,
                        .mode = now.st_mode & 07777});
   }
-  ::closedir(open);
   return entries;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::agent {
 
@@ -25,6 +26,17 @@ WithRightsOf::~WithRightsOf() {
   ::setfsuid(uid_);
   ::setfsgid(gid_);
   ::syscall(SYS_setgroups, groups_.size(), groups_.data());
+}
+
+std::function<std::shared_ptr<void>()> rights_of(UserEntry user) {
+  return [user = std::move(user)] {
+    struct Rights {
+      explicit Rights(UserEntry whose) : user(std::move(whose)) {}
+      UserEntry user;
+      WithRightsOf as{&user};
+    };
+    return std::make_shared<Rights>(user);
+  };
 }
 
 }  // namespace muster::agent

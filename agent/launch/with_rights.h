@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "agent/launch/launch_record.h"
@@ -23,5 +25,9 @@ class WithRightsOf {
   uid_t uid_ = 0;
   gid_t gid_ = 0;
 };
+
+// For work that other threads do later. Each call takes the user's rights for the calling thread;
+// they end with the returned object, which the same thread must destroy.
+std::function<std::shared_ptr<void>()> rights_of(UserEntry user);
 
 }  // namespace muster::agent

@@ -36,19 +36,11 @@ ScriptLog script_log(const ScriptLogSeen& seen) {
       .root = {.pid = static_cast<pid_t>(seen.root_pid), .start_time = seen.root_start_time},
       .rights = {}};
   if (!seen.user) return log;
-  const UserEntry user{.name = {},
-                       .home = {},
-                       .uid = seen.user->uid,
-                       .gid = seen.user->gid,
-                       .groups = seen.user->groups};
-  log.rights = [user] {
-    struct Rights {
-      explicit Rights(UserEntry whose) : user(std::move(whose)) {}
-      UserEntry user;
-      WithRightsOf as{&user};
-    };
-    return std::make_shared<Rights>(user);
-  };
+  log.rights = rights_of({.name = {},
+                          .home = {},
+                          .uid = seen.user->uid,
+                          .gid = seen.user->gid,
+                          .groups = seen.user->groups});
   return log;
 }
 

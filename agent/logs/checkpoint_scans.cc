@@ -59,11 +59,13 @@ void CheckpointScans::start(BootTime now) {
   latest_ = now + kInAnyCase;
   if (last_scan_ == LastScan::Due) last_scan_ = LastScan::UnderWay;
   scan_.send([inbox = tools_.inbox, weak = weak_from_this(), lane = scan_.lane(), dir = dir_,
+              reach = reach_,
               instance = tools_.changed_files.inotify().handle(), view = tools_.options.view,
               device = tools_.options.device_of]() mutable {
     const BootTime begun = system_clock().now().boot;
+    const InReach in_reach(reach);
     const std::shared_ptr<const engine::FileView> files =
-        view ? view() : std::make_shared<const DiskView>();
+        view ? view() : std::make_shared<const DiskView>(nullptr, &in_reach);
     Seen seen;
     seen.device = device ? device(dir.path) : device_of(dir.path);
     seen.network = is_network_file_system(dir.path);

@@ -1,6 +1,7 @@
 // CheckpointScans finds out which checkpoints a run's save directory has, and reports new ones. A
 // RunWatch owns it if the run saves checkpoints; only the watch thread uses it. The directory is
-// where the job puts it, so scan threads read it (agent/saves/checkpoint_watch.h, SaveDir).
+// where the job puts it, so scan threads read it (agent/saves/checkpoint_watch.h, SaveDir), as
+// far as the job can reach (job_reach.h).
 //
 // A scan is due when inotify reports a change, and from time to time in any case: the kernel
 // reports no changes of network file systems, and not all directories can be watched. Scans take at
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/launch/job_reach.h"
 #include "agent/logs/published_run.h"
 #include "agent/logs/scans.h"
 #include "agent/logs/watch_tools.h"
@@ -26,10 +28,12 @@ namespace muster::agent {
 
 class CheckpointScans final : public Watcher, public std::enable_shared_from_this<CheckpointScans> {
  public:
-  CheckpointScans(WatchTools& tools, std::shared_ptr<PublishedRun> run, SaveDir dir)
+  CheckpointScans(WatchTools& tools, std::shared_ptr<PublishedRun> run, SaveDir dir,
+                  JobReach reach = {})
       : tools_(tools),
         run_(std::move(run)),
         dir_(std::move(dir)),
+        reach_(std::move(reach)),
         listener_(tools.changed_files, *this),
         scan_(tools.scans, dir_.path) {
     scan_.set_due();
@@ -51,6 +55,7 @@ class CheckpointScans final : public Watcher, public std::enable_shared_from_thi
   WatchTools& tools_;
   const std::shared_ptr<PublishedRun> run_;
   const SaveDir dir_;
+  const JobReach reach_;
   const DirListener listener_;
   Scan scan_;
   BootTime earliest_{};  // of the next scan, if one is due

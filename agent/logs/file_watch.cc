@@ -73,7 +73,8 @@ std::vector<FileWatch::KnownPtr> FileWatch::all_runs() {
 Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_dir,
                             const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
                             const std::vector<std::string>& auxiliaries,
-                            const std::map<std::uint32_t, std::string>& success_files) {
+                            const std::map<std::uint32_t, std::string>& success_files,
+                            const JobReach& reach) {
   const std::string doing =
       fmt::format("watching job '{}' attempt {}", key.first.str(), key.second.value);
   const rundir::RunLayout layout(run_dir);
@@ -89,7 +90,8 @@ Result<void> FileWatch::add(const RunKey& key, const std::filesystem::path& run_
                  .tails = {},
                  .process_logs = {},
                  .success_files = {.own = success_files, .of_run = (*patterns)->success_file},
-                 .saves = {}};
+                 .saves = {},
+                 .reach = reach};
   if (*checkpoints) parts.saves = (*checkpoints)->save_dir();
   const auto logs = std::make_shared<LogsDir>(layout.logs());
   parts.run = std::make_shared<PublishedRun>(key, marks_, std::move(*checkpoints));

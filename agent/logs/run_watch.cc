@@ -19,10 +19,11 @@ RunWatch::RunWatch(WatchTools& tools, RunParts parts)
     watchers_.push_back(std::make_shared<ProcessLogs>(tools, std::move(parts.process_logs)));
   watchers_.push_back(std::make_shared<FullDisk>(tools, logs_dir_));
   if (!parts.success_files.any().empty())
-    watchers_.push_back(
-        std::make_shared<SuccessFiles>(tools, *run_, *this, std::move(parts.success_files)));
+    watchers_.push_back(std::make_shared<SuccessFiles>(
+        tools, *run_, *this, std::move(parts.success_files), parts.reach));
   if (parts.saves)
-    watchers_.push_back(std::make_shared<CheckpointScans>(tools, run_, std::move(*parts.saves)));
+    watchers_.push_back(std::make_shared<CheckpointScans>(tools, run_, std::move(*parts.saves),
+                                                          std::move(parts.reach)));
 }
 
 void RunWatch::follow(std::unique_ptr<LogTail> tail, std::shared_ptr<ScriptLogCopy> copy,

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "agent/launch/job_reach.h"
 #include "agent/logs/log_tails.h"
 #include "agent/logs/process_logs.h"
 #include "agent/logs/published_run.h"
@@ -31,6 +32,7 @@ struct RunParts {
   ProcessLogs::Readers process_logs;
   SuccessFiles::Paths success_files;
   std::optional<SaveDir> saves;  // empty: the run saves no checkpoints
+  JobReach reach{};              // for success files and checkpoints
 };
 
 class RunWatch final : public RankEndings {

@@ -1,18 +1,11 @@
 #include "agent/logs/success_files.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "agent/launch/disk_view.h"
 #include "agent/logs/watch_thread.h"
 
 namespace muster::agent {
-namespace {
-
-bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-}  // namespace
 
 const std::string& SuccessFiles::Paths::of(RankNo rank) const {
   const auto file = own.find(rank.value);
@@ -44,11 +37,13 @@ void SuccessFiles::start() {
   for (const RankEnding& ending : checked_) files.push_back(paths_.of(ending.rank));
   if (files.empty()) files.push_back(paths_.any());
   scan_.send([inbox = tools_.inbox, weak = weak_from_this(), lane = scan_.lane(),
-              files = std::move(files), there = tools_.options.file_there,
+              files = std::move(files), there = tools_.options.file_there, reach = reach_,
               device = tools_.options.device_of]() mutable {
+    const InReach in_reach(reach);
     const std::uint64_t on = device ? device(files.front()) : device_of(files.front());
     std::vector<bool> found;
-    for (const std::string& file : files) found.push_back(there ? there(file) : is_there(file));
+    for (const std::string& file : files)
+      found.push_back(there ? there(file) : in_reach.exists(file));
     inbox->post([weak = std::move(weak), lane, found = std::move(found), on](WatchThread* thread) {
       if (const auto still = weak.lock()) return still->take(found, on);
       thread->tools().scans.answered(lane);

@@ -1,7 +1,8 @@
 // SuccessFiles checks whether the success file of a rank exists that has ended well. A RunWatch
 // owns it if the run has success files; only the watch thread uses it. The files are where the job
 // puts them, so scan threads check. The answer waits as long as the file system hangs; the
-// run's RunReporting does not.
+// run's RunReporting does not. They exist as far as the job can reach (job_reach.h), and are never
+// opened for reading.
 //
 // A rank that ends during a check waits for the next one: it may have written the file after the
 // check. No errors: a file that cannot be seen does not exist.
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/launch/job_reach.h"
 #include "agent/logs/log_tails.h"
 #include "agent/logs/scans.h"
 #include "agent/logs/watch_tools.h"
@@ -32,11 +34,13 @@ class SuccessFiles final : public Watcher, public std::enable_shared_from_this<S
     // The first file; empty: no rank has one. Its file system counts as that of all of them.
     [[nodiscard]] const std::string& any() const;
   };
-  SuccessFiles(WatchTools& tools, const PublishedRun& run, RankEndings& endings, Paths paths)
+  SuccessFiles(WatchTools& tools, const PublishedRun& run, RankEndings& endings, Paths paths,
+               JobReach reach = {})
       : tools_(tools),
         run_(run.key),
         endings_(endings),
         paths_(std::move(paths)),
+        reach_(std::move(reach)),
         scan_(tools.scans, paths_.any()) {
     scan_.set_due();  // no rank waits for it yet; it finds out the file system
   }
@@ -53,6 +57,7 @@ class SuccessFiles final : public Watcher, public std::enable_shared_from_this<S
   const RunKey run_;
   RankEndings& endings_;
   const Paths paths_;
+  const JobReach reach_;
   Scan scan_;
   std::vector<RankEnding> waiting_;  // for the next check
   std::vector<RankEnding> checked_;  // by the check that is under way

@@ -30,7 +30,7 @@ constexpr std::size_t kStorageIdBytes = 16;
 constexpr std::size_t kNamesRead = 16'384, kInstancesMost = 4'096;
 // A mark is renewed every 30 s, and a client of NFS may see the directory as it was a minute ago.
 constexpr std::int64_t kLatelyMinutes = 5, kOldMinutes = std::int64_t{24} * 60;
-constexpr int kOpen = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+constexpr int kOpen = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 struct Mark {
   std::string_view instance;
@@ -51,6 +51,9 @@ std::optional<Mark> read_name(std::string_view name) {
   if (error != std::errc() || rest != end || mark.minutes < 0) return std::nullopt;
   return mark;
 }
+
+// Everybody may put files where the marks are: links, pipes, and other names of files elsewhere.
+bool may_be_mark(const struct stat& info) { return S_ISREG(info.st_mode) && info.st_nlink == 1; }
 
 class OutputsCheck {
  public:
@@ -155,7 +158,9 @@ class OutputsCheck {
     const std::string was = own_mark();
     const io::UniqueFd file(::openat(seen_.get(), was.c_str(), O_WRONLY | O_CREAT | kOpen, 0600));
     struct stat info{};
-    if (!file || ::futimens(file.get(), nullptr) != 0 || ::fstat(file.get(), &info) != 0)
+    if (!file || ::fstat(file.get(), &info) != 0) return failed("/.muster/seen", errno);
+    if (!may_be_mark(info)) return failed("/.muster/seen/" + was, EEXIST);
+    if (::futimens(file.get(), nullptr) != 0 || ::fstat(file.get(), &info) != 0)
       return failed("/.muster/seen", errno);
     const std::int64_t minutes = std::max<std::int64_t>(info.st_mtim.tv_sec, 0) / 60;
     const std::string is = name_of(instance_, minutes);
@@ -164,11 +169,17 @@ class OutputsCheck {
     return minutes;
   }
 
-  // A new one, if there is none.
+  // A new one, if there is none. What has the name of one and cannot be one is removed.
   std::string own_mark() const {
     std::string own = name_of(instance_, 0);
     each_mark([&](const std::string& name, const Mark& mark) {
-      if (mark.instance == instance_) own = name;
+      struct stat info{};
+      if (mark.instance != instance_) return;
+      if (::fstatat(seen_.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+          may_be_mark(info))
+        own = name;
+      else
+        (void)::unlinkat(seen_.get(), name.c_str(), 0);
     });
     return own;
   }

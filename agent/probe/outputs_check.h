@@ -13,6 +13,8 @@
 // NFS cost its server some hundred calls in a second.
 //
 // What others have put there is not trusted: links are not followed, only so many names are read.
+// A mark is a regular file with one name. Anything else that has the name of the own mark is
+// removed, and no file elsewhere is changed through it.
 #pragma once
 
 #include <string>

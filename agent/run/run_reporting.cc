@@ -72,7 +72,7 @@ std::string RunReporting::add(Watch& watch, const RunKey& run, const RunView& vi
   if (following_ != Following::No || add_again_ > now) return {};
   const v1::NodeLaunch& order = view.order();
   auto added = watch.add(run, view.layout().root(), order.watching(), seen.ranks,
-                         auxiliary_logs(order), success_files(order));
+                         auxiliary_logs(order), success_files(order), view.reach());
   if (added) {
     following_ = Following::Yes;
     return {};

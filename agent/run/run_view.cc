@@ -298,6 +298,20 @@ void RunView::fold(const rundir::v1::ScriptRankSeen& rank) {
                 .groups = {launch_->groups().begin(), launch_->groups().end()}};
 }
 
+JobReach RunView::reach() const {
+  JobReach reach;
+  if (!launch_) return reach;
+  if (launch_->set_user())
+    reach.user = {.name = {},
+                  .home = {},
+                  .uid = launch_->uid(),
+                  .gid = launch_->gid(),
+                  .groups = {launch_->groups().begin(), launch_->groups().end()}};
+  reach.container = launch_->has_container();
+  if (reach.container) reach.mounts = mount_sources(launch_->container());
+  return reach;
+}
+
 std::vector<std::string> RunView::auxiliaries_without_evidence() const {
   std::vector<std::string> names;
   for (const AuxiliaryExitSeen& exit : auxiliaries_waiting_) names.push_back(exit.name);

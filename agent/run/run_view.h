@@ -8,6 +8,7 @@
 #include <string>
 
 #include "agent/core/reconcile.h"
+#include "agent/launch/job_reach.h"
 #include "common/process/pidfd.h"
 #include "common/rundir/event_log.h"
 #include "common/rundir/records.h"
@@ -37,6 +38,9 @@ class RunView {
   // True if order() says how its logs are read: the launch record exists, or the rest of the run
   // shows its ranks.
   [[nodiscard]] bool order_known() const { return launch_ || ranks_traced_; }
+  // Where the run's processes can write. With the launch record lost it is unknown, and then it is
+  // that of the agent's own user.
+  [[nodiscard]] JobReach reach() const;
   // from the claim, until its death is seen
   [[nodiscard]] const process::Pidfd* worker() const { return worker_ ? &*worker_ : nullptr; }
   // Set if it is unknown whether the worker lives (no free descriptor, for example). The worker

@@ -90,14 +90,16 @@ std::optional<std::uint32_t> attempt_of(const engine::FileView::Entry& entry) {
 // or be on a disk of another node. The tracker is not read: the attempt that ended may have torn it
 // while it saved the next step.
 Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
-                                           v1::CheckpointReading& reading) {
+                                           v1::CheckpointReading& reading,
+                                           const JobReach& reach) {
   // checkpoint.storage: local: a node has only some shards on its own disk
   const std::uint32_t all = resume.ranks() > 0 ? 0 : resume.shards();
   auto layout = engine::make_layout(
       resume.layout(), {.shards = all, .sealed_step = resume.given() ? -1 : resume.step()});
   if (!layout) return fail(std::move(layout).error().in("making the directory of links"));
   std::string trouble;
-  const DiskView files(&trouble);
+  const InReach in_reach(reach);
+  const DiskView files(&trouble, &in_reach);
   const auto doing = [&] {
     return fmt::format("resuming from step {} in '{}'", resume.step(), resume.source());
   };
@@ -150,13 +152,15 @@ Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
               fmt::format("{}: its checkpoint is {}", doing(), torn_text(read, finished)));
 }
 
-std::string find_newer(const v1::NodeLaunch& order, v1::CheckpointReading& reading) {
+std::string find_newer(const v1::NodeLaunch& order, v1::CheckpointReading& reading,
+                       const UserEntry* owner) {
   const v1::ScanFirst& first = order.scan_first();
   const v1::Watching& watching = order.watching();
   const auto layout = engine::make_layout(
       watching.layout(), {.world_size = watching.world_size(), .shards = watching.shards()});
   if (!layout) return {};
-  const DiskView files;
+  const InReach reach(reach_of(order, owner));
+  const DiskView files(nullptr, &reach);
   std::vector<v1::FoundStep> found;
   for (const engine::FileView::Entry& entry : files.list(first.dir())) {
     const auto attempt = attempt_of(entry);

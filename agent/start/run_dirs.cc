@@ -103,7 +103,7 @@ Result<void> make_output_dirs(const v1::NodeLaunch& order, const UserEntry* owne
 }
 
 Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* owner,
-                               v1::CheckpointReading& reading) {
+                               v1::CheckpointReading& reading, const JobReach& reach) {
   if (!resume.dir().starts_with('/'))
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("making the directory of links '{}': it is not an absolute path",
@@ -111,7 +111,7 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
   engine::LinkPlan plan;
   // a program whose checkpoints muster does not know gets an empty directory
   if (!resume.layout().empty() && resume.layout() != "none") {
-    auto planned = plan_resume_links(resume, reading);
+    auto planned = plan_resume_links(resume, reading, reach);
     if (!planned) return fail(std::move(planned).error());
     plan = *std::move(planned);
   }

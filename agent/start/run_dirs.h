@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "agent/launch/job_reach.h"
 #include "agent/launch/launch_record.h"
 #include "common/base/error.h"
 #include "muster/v1/agent_service.pb.h"
@@ -27,8 +28,8 @@ Result<void> make_output_dirs(const v1::NodeLaunch& order, const UserEntry* owne
 // With `owner` it is made with the owner's rights: he may write where he saves.
 //
 // The step is checked again before it is linked (checkpoint_reading.h). DataLoss: its checkpoint is
-// missing or torn; if torn, `reading` says what was read.
+// missing or torn; if torn, `reading` says what was read. It is read as far as `reach` allows.
 Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* owner,
-                               v1::CheckpointReading& reading);
+                               v1::CheckpointReading& reading, const JobReach& reach = {});
 
 }  // namespace muster::agent

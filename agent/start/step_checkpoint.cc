@@ -9,7 +9,7 @@ namespace muster::agent {
 
 StepResult step_checkpoints(StartWork& work) {
   v1::CheckpointReading reading;
-  std::string text = find_newer(work.order, reading);
+  std::string text = find_newer(work.order, reading, work.owner());
   if (text.empty()) return {};
   return std::unexpected(Refusal{.why = v1::START_FAILURE_CHECKPOINT,
                                  .text = std::move(text),
@@ -18,7 +18,8 @@ StepResult step_checkpoints(StartWork& work) {
 
 StepResult step_links(StartWork& work) {
   v1::CheckpointReading reading;
-  auto links = make_resume_links(work.order.resume(), work.owner(), reading);
+  auto links = make_resume_links(work.order.resume(), work.owner(), reading,
+                                 reach_of(work.order, work.owner()));
   if (links) return {};
   if (reading.needed() == 0) return std::unexpected(refusal_of(links.error()));
   return std::unexpected(Refusal{.why = v1::START_FAILURE_CHECKPOINT,

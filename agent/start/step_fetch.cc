@@ -12,11 +12,13 @@ namespace {
 
 // True if an earlier start has fetched it: the ranks' files of that step, each of which was moved
 // there complete.
-bool lies_here(const v1::Fetch& what) {
+bool lies_here(const StartWork& work, const v1::Fetch& what) {
   if (what.layout().empty() || what.only().empty()) return false;
   const auto layout = engine::make_layout(what.layout());
   if (!layout) return false;
-  const engine::LinkPlan plan = (*layout)->resume_links(DiskView(), what.path(), what.step());
+  const InReach reach(reach_of(work.order, work.owner()));
+  const engine::LinkPlan plan =
+      (*layout)->resume_links(DiskView(nullptr, &reach), what.path(), what.step());
   return std::ranges::all_of(what.only(), [&](const std::string& rank) {
     return std::ranges::any_of(
         plan.links, [&](const auto& link) { return link.first.starts_with(rank + "/"); });
@@ -30,7 +32,7 @@ StepResult step_fetch(StartWork& work) {
     const v1::Fetch& what = work.order.fetches(number);
     work.progress->next_part(fetch_text(work.order, what));
     if (work.abandoned && work.abandoned()) return {};
-    if (lies_here(what)) continue;
+    if (lies_here(work, what)) continue;
     if (!work.fetch)
       return std::unexpected(
           refusal_of({ErrorCode::Unsupported,

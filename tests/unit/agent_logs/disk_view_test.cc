@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "agent/saves/checkpoint_watch.h"
 #include "tests/unit/agent_logs/temp_dir.h"
@@ -45,6 +49,97 @@ TEST(DiskView, reads_parts) {
   EXPECT_EQ(view.part(file + ".none", 0, 4), "");
   std::filesystem::resize_file(file, 3 << 20);
   EXPECT_EQ(view.part(file, 1, 2 << 20).size(), DiskView::kReadMost);
+}
+
+std::vector<std::string> names_of(const DiskView& view, const std::filesystem::path& dir) {
+  std::vector<std::string> names;
+  for (const auto& entry : view.list(dir.string())) names.push_back(entry.name);
+  std::ranges::sort(names);
+  return names;
+}
+
+// A container's job has put links there, which lead elsewhere on the node than in the container.
+TEST(DiskView, reads_nothing_outside_the_mounts_of_a_container) {
+  const test::TempDir dir;
+  const auto mount = dir.path() / "mount", outside = dir.path() / "outside";
+  for (const auto& made : {mount, outside}) std::filesystem::create_directory(made);
+  std::filesystem::create_directory_symlink(mount, dir.path() / "of the site");
+  std::ofstream(mount / "file") << "inside";
+  std::ofstream(outside / "file") << "secret";
+  std::filesystem::create_symlink("file", mount / "latest");
+  std::filesystem::create_symlink(outside / "file", mount / "away");
+  std::filesystem::create_directory_symlink(outside, mount / "dir");
+  const InReach reach(
+      {.user = {}, .container = true, .mounts = {(dir.path() / "of the site").string()}});
+  const DiskView view(nullptr, &reach);
+  const std::vector<std::string> inside{"file", "latest"};
+  EXPECT_EQ(names_of(view, mount), inside);
+  EXPECT_EQ(names_of(view, dir.path() / "of the site"), inside) << "links of the site are followed";
+  EXPECT_EQ(view.head((mount / "latest").string(), 10), "inside");
+  EXPECT_EQ(view.head((mount / "away").string(), 10), "");
+  EXPECT_EQ(view.tail((mount / "dir" / "file").string(), 10), "");
+  EXPECT_TRUE(view.list((mount / "dir").string()).empty());
+  EXPECT_TRUE(reach.exists((mount / "latest").string()));
+  EXPECT_FALSE(reach.exists((mount / "away").string()));
+  EXPECT_FALSE(reach.exists((mount / "none").string()));
+  EXPECT_EQ(DiskView().head((mount / "away").string(), 10), "secret") << "no container";
+}
+
+TEST(DiskView, reads_with_the_rights_of_the_user_of_the_run) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root reads as another user";
+  const test::TempDir dir;
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0755), 0);
+  const auto closed = dir.path() / "closed";
+  std::filesystem::create_directory(closed);
+  std::ofstream(closed / "file") << "secret";
+  ASSERT_EQ(::chmod(closed.c_str(), 0700), 0);
+  std::filesystem::create_directory_symlink(closed, dir.path() / "link");
+  const std::string file = (dir.path() / "link" / "file").string();
+  {
+    const InReach reach({.user = UserEntry{.name = {},
+                                           .home = {},
+                                           .uid = 65534,
+                                           .gid = 65534,
+                                           .groups = {}},
+                         .container = false,
+                         .mounts = {}});
+    const DiskView view(nullptr, &reach);
+    EXPECT_EQ(view.head(file, 10), "");
+    EXPECT_TRUE(view.list((dir.path() / "link").string()).empty());
+    EXPECT_FALSE(reach.exists(file));
+    EXPECT_TRUE(reach.exists((dir.path() / "link").string()));
+  }
+  EXPECT_EQ(DiskView().head(file, 10), "secret") << "this thread has its own rights back";
+}
+
+TEST(DiskView, does_not_wait_for_the_other_end_of_a_pipe) {
+  const test::TempDir dir;
+  const std::string pipe = (dir.path() / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(DiskView().head(pipe, 10), "");
+  EXPECT_EQ(DiskView().tail(pipe, 10), "");
+  EXPECT_TRUE(DiskView().list(pipe).empty());
+  EXPECT_TRUE(InReach({}).exists(pipe));
+  EXPECT_TRUE(InReach({.user = {}, .container = true, .mounts = {dir.path().string()}})
+                  .exists(pipe));
+}
+
+// A link in the place of a directory that lies in a mount does not become a mount.
+TEST(JobReach, of_a_start_has_the_outermost_directories) {
+  v1::NodeLaunch order;
+  order.add_make_dirs("/out/job/ckpt/attempt-2");
+  order.add_make_dirs("/out/job");
+  order.add_make_dirs("/out/job/");
+  EXPECT_FALSE(reach_of(order, nullptr).container);
+  order.mutable_container()->add_mounts()->set_source("/data");
+  order.mutable_resume()->set_source("/out/job/ckpt/attempt-1");
+  const JobReach reach = reach_of(order, nullptr);
+  EXPECT_TRUE(reach.container);
+  EXPECT_EQ(std::set<std::string>(reach.mounts.begin(), reach.mounts.end()),
+            (std::set<std::string>{"/out/job", "/data"}));
+  EXPECT_FALSE(reach.user);
+  const UserEntry user{.name = {}, .home = {}, .uid = 7, .gid = 7, .groups = {}};
+  EXPECT_EQ(reach_of(order, &user).user->uid, 7U);
 }
 
 TEST(DiskView, knows_the_file_system_of_what_is_not_there_yet) {

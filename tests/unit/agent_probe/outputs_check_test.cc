@@ -103,6 +103,35 @@ TEST_F(OutputsCheckTest, WhatOthersHavePutThere) {
   EXPECT_THAT(names(folder.path() / "mine"), IsEmpty());
 }
 
+// Everybody may write where the marks are.
+TEST_F(OutputsCheckTest, WhatOthersHavePutInThePlaceOfItsMark) {
+  folder.write("elsewhere", "kept");
+  const std::string elsewhere = folder.file("elsewhere");
+  const timespec long_ago[2] = {{.tv_sec = 1000, .tv_nsec = 0}, {.tv_sec = 1000, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, elsewhere.c_str(), long_ago, 0), 0);
+  for (int kind = 0; kind < 3; ++kind) {
+    check_outputs(root, "one");
+    fs::remove_all(own / "seen");
+    fs::create_directory(own / "seen");
+    const std::string mark = (own / "seen" / "one.7").string();
+    ASSERT_EQ(kind == 0   ? ::symlink(elsewhere.c_str(), mark.c_str())
+              : kind == 1 ? ::mkfifo(mark.c_str(), 0644)
+                          : ::link(elsewhere.c_str(), mark.c_str()),
+              0);
+    const v1::OutputsReading reading = check_outputs(root, "one");
+    EXPECT_EQ(reading.trouble(), "") << kind;
+    EXPECT_THAT(instances(reading), ElementsAre("one")) << kind;
+    const std::vector<std::string> marks = names(own / "seen");
+    ASSERT_EQ(marks.size(), 1U) << kind;
+    EXPECT_NE(marks.front(), "one.7") << kind;
+    struct stat info{};
+    ASSERT_EQ(::lstat((own / "seen" / marks.front()).c_str(), &info), 0);
+    EXPECT_TRUE(S_ISREG(info.st_mode)) << kind;
+    ASSERT_EQ(::stat(elsewhere.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mtim.tv_sec, 1000) << kind << ": the file elsewhere was changed";
+  }
+}
+
 TEST_F(OutputsCheckTest, WhatCannotBeWritten) {
   folder.write("file", "");
   const v1::OutputsReading reading = check_outputs(folder.file("file/out"), "one");

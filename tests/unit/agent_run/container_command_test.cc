@@ -124,6 +124,9 @@ TEST(ContainerCommand, WhatIsMountedHasAPathOnTheNode) {
   EXPECT_THAT(from("/out/job/log_0"), HasSubstr("/log_0"));
   EXPECT_EQ(from("/database/log"), "");
   EXPECT_EQ(from("/tmp/log"), "");
+  const std::vector<std::string> sources = mount_sources(container);
+  EXPECT_THAT(sources, testing::IsSupersetOf({"/fast/a", "/fast/b"}));
+  EXPECT_EQ(std::ranges::count(sources, "/data/b"), 0) << "where it is in the container";
 }
 
 // As in the vendor's guides. It uses all cards, because with fewer the driver would renumber them.

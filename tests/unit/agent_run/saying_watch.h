@@ -19,7 +19,7 @@ class SayingWatch final : public Watch {
   void stop() override {}
   Result<void> add(const RunKey&, const std::filesystem::path&, const v1::Watching&,
                    const std::vector<std::uint32_t>&, const std::vector<std::string>&,
-                   const std::map<std::uint32_t, std::string>&) override {
+                   const std::map<std::uint32_t, std::string>&, const JobReach&) override {
     ++adds;
     if (refuse) return fail(*refuse, "no watch today");
     return {};
