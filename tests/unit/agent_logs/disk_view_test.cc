@@ -119,7 +119,7 @@ TEST(DiskView, does_not_wait_for_the_other_end_of_a_pipe) {
   EXPECT_EQ(DiskView().head(pipe, 10), "");
   EXPECT_EQ(DiskView().tail(pipe, 10), "");
   EXPECT_TRUE(DiskView().list(pipe).empty());
-  EXPECT_TRUE(InReach({}).exists(pipe));
+  EXPECT_TRUE(InReach(JobReach()).exists(pipe));
   EXPECT_TRUE(InReach({.user = {}, .container = true, .mounts = {dir.path().string()}})
                   .exists(pipe));
 }

@@ -125,8 +125,8 @@ TEST(ContainerCommand, WhatIsMountedHasAPathOnTheNode) {
   EXPECT_EQ(from("/database/log"), "");
   EXPECT_EQ(from("/tmp/log"), "");
   const std::vector<std::string> sources = mount_sources(container);
-  EXPECT_THAT(sources, testing::IsSupersetOf({"/fast/a", "/fast/b"}));
-  EXPECT_EQ(std::ranges::count(sources, "/data/b"), 0) << "where it is in the container";
+  EXPECT_THAT(sources, testing::AllOf(testing::Contains("/fast/a"), testing::Contains("/fast/b")));
+  EXPECT_THAT(sources, Not(testing::Contains("/data/b"))) << "where it is in the container";
 }
 
 // As in the vendor's guides. It uses all cards, because with fewer the driver would renumber them.
