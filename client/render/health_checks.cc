@@ -183,7 +183,10 @@ std::optional<Check> shared_outputs_check(
   return check;
 }
 
-Check certificate_check(std::string subject, WallTime ends, WallTime now, std::string renewal) {
+namespace {
+
+Check judged_end(std::string subject, WallTime ends, WallTime now, Duration soon,
+                 std::string renewal) {
   const Duration left = ends - now;
   Check check{.subject = std::move(subject),
               .what = "certificate",
@@ -191,11 +194,23 @@ Check certificate_check(std::string subject, WallTime ends, WallTime now, std::s
   if (left <= Duration::zero()) {
     check.level = Level::Bad;
     check.text = "has ended, at " + utc_text(ends);
-  } else if (left < kEndsSoon) {
+  } else if (left < soon) {
     check.level = Level::Warn;
   }
   if (check.level != Level::Ok) check.advice = std::move(renewal);
   return check;
+}
+
+}  // namespace
+
+Check certificate_check(std::string subject, WallTime ends, WallTime now, std::string renewal) {
+  return judged_end(std::move(subject), ends, now, kEndsSoon, std::move(renewal));
+}
+
+Check client_certificate_check(WallTime begins, WallTime ends, WallTime now) {
+  return judged_end("this client", ends, now, std::min<Duration>(kEndsSoon, (ends - begins) / 8),
+                    "log in again ('muster login'), or 'muster cert issue --user NAME' on the "
+                    "controller's machine makes a new one");
 }
 
 Check client_clock_check(Duration ahead) { return clock_check("this machine", ahead); }

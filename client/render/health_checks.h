@@ -27,8 +27,9 @@ struct Check {
 std::string_view to_string(Level level);  // "ok", "warn", "bad"
 Tint tint_of(Level level);
 
-// Certificates that end within this time are worth a warning.
-inline constexpr Duration kEndsSoon = std::chrono::hours(24 * 14);
+// Certificates that end within this time are worth a warning. A node renews its own when ten days of
+// thirty are left (agent/enrol/renewal.h): a warning before that would be none.
+inline constexpr Duration kEndsSoon = std::chrono::hours(24 * 7);
 
 // How an agent's disk, clock, control groups, programs and certificate are, as far as the node
 // reports it. `version` is the controller's.
@@ -51,5 +52,7 @@ Check client_clock_check(Duration ahead);
 
 // "ends in 12d04h" and the like, judged. `renewal` is the advice.
 Check certificate_check(std::string subject, WallTime ends, WallTime now, std::string renewal);
+// Of the person who calls. One for a day is not soon over while most of the day is left.
+Check client_certificate_check(WallTime begins, WallTime ends, WallTime now);
 
 }  // namespace muster::render

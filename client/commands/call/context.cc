@@ -129,7 +129,10 @@ Result<Session> Context::connect() const {
   session.nodes = v1::NodeService::NewStub(channel);
   session.certificates = v1::CertificateService::NewStub(channel);
   session.where = endpoint.address;
-  if (endpoint.credentials) session.certificate_ends = endpoint.credentials->not_after;
+  if (endpoint.credentials) {
+    session.certificate_begins = endpoint.credentials->not_before;
+    session.certificate_ends = endpoint.credentials->not_after;
+  }
   return session;
 }
 

@@ -47,8 +47,9 @@ struct Session {
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::NodeService::Stub> nodes;
   std::unique_ptr<v1::CertificateService::Stub> certificates;
-  std::string where;                         // for messages: "unix:/run/x.sock"
-  std::optional<WallTime> certificate_ends;  // of the client's own; not set: it needs none
+  std::string where;  // for messages: "unix:/run/x.sock"
+  // Of the client's own certificate; not set: it needs none.
+  std::optional<WallTime> certificate_begins, certificate_ends;
 
   template <class Stub>
   [[nodiscard]] Stub& stub() const {

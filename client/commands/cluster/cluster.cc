@@ -126,7 +126,7 @@ void add_cluster(CLI::App& app, Context& context, int& exit) {
   add_output_option(*one, *output, render::Names::No);
   one->footer(
       "Below that: what is not well at the controller, full disks of nodes, outputs that nodes do "
-      "not share or cannot write, and certificates that end within 14 days.\n"
+      "not share or cannot write, and certificates that end within 7 days.\n"
       "'muster doctor' checks more, also from this machine, and says what to do.");
   on_chosen(*one, context, exit,
             [output](const Context& chosen) { return status(chosen, *output); });

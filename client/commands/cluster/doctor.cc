@@ -56,8 +56,8 @@ std::vector<Check> check_all(const Context& context) {
   if (!status) {
     all.push_back(failed("reachable", status.error()));
     if (session->certificate_ends)
-      all.push_back(render::certificate_check("this client", *session->certificate_ends, after.wall,
-                                              "muster cert issue --user NAME"));
+      all.push_back(render::client_certificate_check(*session->certificate_begins,
+                                                     *session->certificate_ends, after.wall));
     return all;
   }
   const Duration took = after.boot - before.boot;
@@ -71,9 +71,8 @@ std::vector<Check> check_all(const Context& context) {
                              ? "TLS, and its certificate is the cluster's"
                              : "a unix socket, which only its own user may use"});
   if (session->certificate_ends)
-    all.push_back(render::certificate_check(
-        "this client", *session->certificate_ends, after.wall,
-        "muster cert issue --user NAME, on the controller's machine, makes a new one"));
+    all.push_back(render::client_certificate_check(*session->certificate_begins,
+                                                   *session->certificate_ends, after.wall));
   all.push_back(version_check(*status));
   if (status->has_now())
     all.push_back(render::client_clock_check(before.wall + took / 2 - to_wall(status->now())));

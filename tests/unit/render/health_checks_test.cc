@@ -125,11 +125,28 @@ TEST(HealthChecks, Certificates) {
     return certificate_check("x", kCheckedNow + left, kCheckedNow, "renew it").level;
   };
   EXPECT_EQ(level(std::chrono::hours(24 * 30)), Level::Ok);
-  EXPECT_EQ(level(std::chrono::hours(24 * 13)), Level::Warn);
+  EXPECT_EQ(level(std::chrono::hours(24 * 10)), Level::Ok) << "a node renews it from then on";
+  EXPECT_EQ(level(std::chrono::hours(24 * 6)), Level::Warn);
   EXPECT_EQ(level(Duration::zero()), Level::Bad);
   EXPECT_EQ(
       certificate_check("x", kCheckedNow + std::chrono::hours(24 * 30), kCheckedNow, "r").advice,
       "");
+}
+
+// One of 'muster login' begins a day before it is made, and ends a day after that.
+TEST(HealthChecks, TheCertificateOfAPersonIsJudgedByItsLife) {
+  const auto of_a_day = [](Duration left) {
+    const WallTime ends = kCheckedNow + left;
+    return client_certificate_check(ends - std::chrono::hours(48), ends, kCheckedNow);
+  };
+  EXPECT_EQ(of_a_day(std::chrono::hours(23)).level, Level::Ok);
+  EXPECT_EQ(of_a_day(std::chrono::hours(5)).level, Level::Warn);
+  EXPECT_THAT(of_a_day(std::chrono::hours(5)).advice, HasSubstr("muster login"));
+  EXPECT_EQ(of_a_day(Duration::zero()).level, Level::Bad);
+  const WallTime ends = kCheckedNow + std::chrono::hours(24 * 6);
+  EXPECT_EQ(
+      client_certificate_check(ends - std::chrono::hours(24 * 365), ends, kCheckedNow).level,
+      Level::Warn);
 }
 
 TEST(HealthChecks, TheController) {
