@@ -27,8 +27,8 @@ struct Check {
 std::string_view to_string(Level level);  // "ok", "warn", "bad"
 Tint tint_of(Level level);
 
-// Certificates that end within this time are worth a warning. A node renews its own when ten days of
-// thirty are left (agent/enrol/renewal.h): a warning before that would be none.
+// Certificates that end within this time are worth a warning. A node renews its own when ten days
+// of thirty are left (agent/enrol/renewal.h): before that there is nothing to warn of.
 inline constexpr Duration kEndsSoon = std::chrono::hours(24 * 7);
 
 // How an agent's disk, clock, control groups, programs and certificate are, as far as the node
