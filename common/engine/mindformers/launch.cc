@@ -280,6 +280,33 @@ void check_arguments(const v1::JobSpec& spec, const CommandLine& command, Proble
                                    "ask for as many devices as are to train it"});
 }
 
+// run_mindformer.py copies from and to object storage only where it finds ModelArts' variables.
+// Elsewhere it trains with --remote_save_url, uploads nothing and says nothing.
+void check_no_object_storage(const CommandLine& command, Problems& problems) {
+  constexpr std::array<std::string_view, 2> kSchemes = {"obs://", "s3://"};
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const std::string_view word = command[i].text;
+    const std::size_t equals = word.starts_with("--") ? word.find('=') : std::string_view::npos;
+    const std::string_view value =
+        equals == std::string_view::npos ? word : word.substr(equals + 1);
+    if (std::ranges::none_of(kSchemes,
+                             [&](std::string_view scheme) { return value.starts_with(scheme); }))
+      continue;
+    std::string_view name = word.substr(0, equals == std::string_view::npos ? 0 : equals);
+    if (name.empty() && i > 0 && command[i - 1].text.starts_with("--")) name = command[i - 1].text;
+    problems.push_back(
+        {.key = command[i].key,
+         .message = fmt::format(
+             "{}{}'{}' is in object storage: outside ModelArts run_mindformer.py copies nothing "
+             "from or to it, and this release of muster does not either; give a path that the "
+             "nodes have{}",
+             ranktable::shown(name), name.empty() ? "" : " ", ranktable::shown(value),
+             name == "--remote_save_url"
+                 ? ", or leave it out and copy the output directory yourself"
+                 : "")});
+  }
+}
+
 // Only one argument may load what spec.start gives.
 void check_start_alone(const v1::JobSpec& spec, const CommandLine& command, Problems& problems) {
   if (!has_start(spec) || names_start_dir(spec)) return;
@@ -409,6 +436,7 @@ void check_mindformers(const v1::JobSpec& spec, Problems& problems) {
   const CommandLine command = spec_words(spec);
   if (is_known_command(spec, command)) {
     check_arguments(spec, command, problems);
+    check_no_object_storage(command, problems);
     check_resumable(spec, command, problems);
     check_start_alone(spec, command, problems);
   } else if (!spec.launch().config().empty() && !spec.launch().run().empty()) {
