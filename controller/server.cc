@@ -46,21 +46,56 @@ Result<std::string> numeric(const std::string& address) {
 // gRPC's own timer for a handshake begins a little later than the count.
 constexpr Duration kHandshakeCounted = rpc::kHandshakeMost + std::chrono::seconds(2);
 
+ConnectionBounds bounds_of_process() {
+  const std::size_t descriptors = io::descriptor_limit();
+  return bounds_for(descriptors, enrol_limits_for(descriptors).connections);
+}
+
 // Sees each call that the port's checks (common/rpc/tls_port.h) let through, before its handler.
 class CallsSeen final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  CallsSeen(Connections& connections, Revocations* revocations)
-      : connections_(connections), revocations_(revocations) {}
+  using Warn = std::function<void(const std::string& cause, const std::string& text)>;
+
+  CallsSeen(Connections& connections, const ConnectionBounds& bounds, Revocations* revocations,
+            Warn warn)
+      : connections_(connections),
+        bounds_(bounds),
+        revocations_(revocations),
+        warn_(std::move(warn)) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* call) override {
-    if (const auto peer = Peer::from_grpc(call->server_context()->peer()))
-      connections_.has_called(*peer);
+    grpc::ServerContextBase& context = *call->server_context();
+    if (const auto peer = Peer::from_grpc(context.peer())) {
+      std::string cause;
+      const auto ended = connections_.has_called(*peer, [&] {
+        ConnectionOwner owner = owner_of(rpc::caller_of(context));
+        cause = owner.name;
+        return owner;
+      });
+      if (ended) warn_(cause, *ended);
+    }
     return revocations_ != nullptr ? ServedStream::of(*call, *revocations_) : nullptr;
   }
 
  private:
+  // The port's checks let only certificates of users and nodes through.
+  [[nodiscard]] ConnectionOwner owner_of(const rpc::Caller& caller) const {
+    ConnectionOwner owner;
+    if (!caller.identity) return owner;
+    owner.name = pki::text_of(*caller.identity);
+    owner.most = caller.identity->role == pki::Role::Node ? bounds_.of_node : bounds_.of_user;
+    if (revocations_ == nullptr) return owner;
+    auto revoked = std::make_shared<std::atomic<bool>>(false);
+    owner.keeps = std::make_shared<Revocations::Stay>(
+        revocations_->enter(caller, [revoked](const grpc::Status&) { *revoked = true; }));
+    owner.revoked = std::move(revoked);
+    return owner;
+  }
+
   Connections& connections_;
+  const ConnectionBounds bounds_;
   Revocations* const revocations_;
+  const Warn warn_;
 };
 
 // gRPC serves reflection, and here nothing else, with a thread for each stream. More streams than
@@ -92,10 +127,7 @@ void hand_over(GrpcPort& port, int fd) {
 
 }  // namespace
 
-Server::Server()
-    : connections_(
-          bounds_for(io::descriptor_limit(), enrol_limits_for(io::descriptor_limit()).connections),
-          kHandshakeCounted) {}
+Server::Server() : connections_(bounds_of_process(), kHandshakeCounted) {}
 
 Server::~Server() { shut_down(); }
 
@@ -140,7 +172,11 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
   if (!std::ranges::all_of(addresses, rpc::is_unix)) {
     tcp_port = add_port(builder, tcp);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> seen;
-    seen.push_back(std::make_unique<CallsSeen>(server->connections_, revocations));
+    seen.push_back(std::make_unique<CallsSeen>(
+        server->connections_, bounds_of_process(), revocations,
+        [&acceptor = server->acceptor_](const std::string& cause, const std::string& text) {
+          acceptor->warn(cause, text);
+        }));
     builder.experimental().SetInterceptorCreators(std::move(seen));
   }
   for (grpc::Service* service : services) builder.RegisterService(service);

@@ -50,7 +50,7 @@ std::string DiskView::read_part(const std::string& file, std::size_t most, Where
   return text;
 }
 
-int DiskView::look(int dir, const dirent& entry, struct stat& now) const {
+int DiskView::state_of_entry(int dir, const dirent& entry, struct stat& now) const {
   // Only a link can lead out of the directory; a file system may not say that it is one.
   const bool link = reach_ != nullptr && reach_->confined() && entry.d_type != DT_REG &&
                     entry.d_type != DT_DIR;
@@ -82,7 +82,7 @@ std::vector<engine::FileView::Entry> DiskView::list(const std::string& dir) cons
     const std::string_view name = found->d_name;
     if (name == "." || name == ".." || !is_utf8(name)) continue;
     struct stat now{};
-    if (const int error = look(::dirfd(open.get()), *found, now); error != 0) {
+    if (const int error = state_of_entry(::dirfd(open.get()), *found, now); error != 0) {
       failed(fmt::format("{}/{}", dir, name), error);
       continue;
     }

@@ -24,7 +24,7 @@ class DiskView : public engine::FileView {
  public:
   // Bytes of one head, part or tail; a larger request gets only these.
   static constexpr std::size_t kReadMost = 1 << 20;
-  // Names of one directory; more are not looked at. A checkpoint has some names for each rank.
+  // Names of one directory; more are not read. A checkpoint has some names for each rank.
   static constexpr std::size_t kNamesMost = 1 << 18;
   // `trouble` receives the first path that may exist and that could not be read, for example
   // "reading 'X': Stale file handle". This node knows nothing about the contents of such a path.
@@ -43,7 +43,7 @@ class DiskView : public engine::FileView {
   void failed(const std::string& path, int error) const;
   [[nodiscard]] bool allows(int fd) const { return reach_ == nullptr || reach_->allows(fd); }
   // As stat(2) in the open directory. 0, or errno; ENOENT: the job cannot reach it.
-  int look(int dir, const dirent& entry, struct stat& now) const;
+  int state_of_entry(int dir, const dirent& entry, struct stat& now) const;
   template <class Where>
   std::string read_part(const std::string& file, std::size_t most, Where&& where) const;
 

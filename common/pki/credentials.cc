@@ -127,6 +127,10 @@ Result<Credentials> read_credentials(const std::filesystem::path& path) {
 }
 
 Result<void> check_creatable(const std::filesystem::path& path, std::string_view what) {
+  if (path == "-")
+    return fail(
+        ErrorCode::InvalidArgument,
+        "writing " + std::string(what) + " to '-': that is no file; name one (it gets mode 0600)");
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
     return is_there(path, what);

@@ -127,6 +127,10 @@ void Acceptor::note(const std::string& cause, const std::string& text) {
   if (lines_.size() == 1) summary_->arm(kLinesApart, [this] { summarize(); });
 }
 
+void Acceptor::warn(const std::string& cause, const std::string& text) {
+  loop_.post("warn", [this, cause, text] { note(cause, text); });
+}
+
 void Acceptor::summarize() {
   loop_.assert_on();
   for (auto line = lines_.begin(); line != lines_.end();) {

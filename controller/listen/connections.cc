@@ -1,10 +1,14 @@
 #include "controller/listen/connections.h"
 
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "common/io/unique_fd.h"
 
 namespace muster::controller {
 namespace {
@@ -26,6 +30,10 @@ ConnectionBounds bounds_for(std::size_t descriptors, std::size_t others) {
   bounds.unfinished = std::clamp<std::size_t>(bounds.all / 2, 1, kUnfinishedMost);
   bounds.unfinished_of_sender =
       std::min(bounds.unfinished, std::max(bounds.unfinished / 4, kUnfinishedOfSenderLeast));
+  // Other users' calls must find room beside one who opens as many as there are. An agent needs
+  // one, and for a moment a second one.
+  bounds.of_user = std::clamp<std::size_t>(bounds.all / 4, 2, 1'024);
+  bounds.of_node = std::clamp<std::size_t>(bounds.all / 16, 2, 64);
   return bounds;
 }
 
@@ -40,14 +48,28 @@ std::optional<Connections::Full> Connections::add(int fd, const Peer& peer, Boot
   return std::nullopt;
 }
 
-void Connections::has_called(const Peer& peer) {
+std::optional<std::string> Connections::has_called(
+    const Peer& peer, const std::function<ConnectionOwner()>& owner_of) {
   const MutexLock lock(mutex_);
-  for (const int fd : unfinished_) {
-    Connection& one = open_.at(fd);
-    if (one.peer != peer) continue;
-    finish(fd, one);
-    return;
+  const auto found =
+      std::ranges::find_if(unfinished_, [&](int fd) { return open_.at(fd).peer == peer; });
+  if (found == unfinished_.end()) return std::nullopt;
+  const int fd = *found;
+  ConnectionOwner owner = owner_of();
+  const std::string name = owner.name;
+  const std::size_t most = owner.most;
+  set_owner(fd, std::move(owner));
+  if (of_owner_.at(name).size() <= most) return std::nullopt;
+  for (const int one : std::vector<int>(of_owner_.at(name).begin(), of_owner_.at(name).end())) {
+    if (inode_of(one) != open_.at(one).inode) forget(one);
   }
+  const auto share = of_owner_.find(name);
+  if (share == of_owner_.end() || share->second.size() <= most) return std::nullopt;
+  end(fd);
+  return "a connection of " + name + " from " + peer.text() + " was ended: " + name + " has " +
+         std::to_string(most) +
+         " others, which is the bound for one name; use one connection for "
+         "many calls";
 }
 
 std::optional<Connections::Full> Connections::full(const Peer& peer) const {
@@ -69,26 +91,49 @@ void Connections::check(BootTime now) {
     these.assign(unfinished_.begin(), unfinished_.end());
   }
   for (const int fd : these) {
-    Connection& one = open_.at(fd);
+    const Connection& one = open_.at(fd);
     if (inode_of(fd) != one.inode) {
       forget(fd);
-    } else if (now - one.since > handshake_most_) {
-      finish(fd, one);
+    } else if (one.owner ? one.owner->revoked != nullptr && *one.owner->revoked
+                         : now - one.since > handshake_most_) {
+      end(fd);
     }
   }
 }
 
-void Connections::finish(int fd, Connection& connection) {
-  if (std::exchange(connection.finished, true)) return;
+void Connections::set_owner(int fd, ConnectionOwner owner) {
+  Connection& one = open_.at(fd);
+  leave_unfinished(fd, one.peer);
+  of_owner_[owner.name].insert(fd);
+  one.owner = std::move(owner);
+}
+
+void Connections::leave_unfinished(int fd, const Peer& peer) {
   unfinished_.erase(fd);
-  const auto of_sender = of_sender_.find(connection.peer.sender());
+  const auto of_sender = of_sender_.find(peer.sender());
   if (--of_sender->second == 0) of_sender_.erase(of_sender);
+}
+
+// gRPC sees the end, and closes the descriptor. The number may become another file's at any time,
+// so a copy of the descriptor is checked and used. Without a descriptor for it nothing is ended.
+void Connections::end(int fd) {
+  const io::UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!copy) return;
+  if (inode_of(copy.get()) == open_.at(fd).inode) ::shutdown(copy.get(), SHUT_RDWR);
+  forget(fd);
 }
 
 void Connections::forget(int fd) {
   const auto found = open_.find(fd);
   if (found == open_.end()) return;
-  finish(fd, found->second);
+  const Connection& one = found->second;
+  if (!one.owner) {
+    leave_unfinished(fd, one.peer);
+  } else {
+    const auto share = of_owner_.find(one.owner->name);
+    share->second.erase(fd);
+    if (share->second.empty()) of_owner_.erase(share);
+  }
   open_.erase(found);
 }
 

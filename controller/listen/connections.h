@@ -7,18 +7,24 @@
 // when the number has another one, or is not open, the connection is closed. This is checked only
 // where a bound would forbid a connection, and at most every kCheckApart.
 //
-// gRPC does not say either when a handshake is finished. A connection counts as unfinished until
-// its first call whose certificate was accepted, or until gRPC's own time for a handshake is over:
-// what is open then has finished it.
+// gRPC does not say either when a handshake is finished, or whose connection it is. A connection
+// counts as unfinished until its first call whose certificate was accepted; from then on it counts
+// in its owner's share. So one certificate cannot take all places, whatever its role.
+//
+// Where a bound would forbid a connection, those are ended first that have had no such call in the
+// time of a handshake, and those whose certificate does not count any more.
 #pragma once
 
 #include <sys/types.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,6 +40,18 @@ struct ConnectionBounds {
   std::size_t all = 0;
   std::size_t unfinished = 0;
   std::size_t unfinished_of_sender = 0;  // Peer::sender()
+  // Shares of one certificate's name.
+  std::size_t of_user = 0;
+  std::size_t of_node = 0;
+};
+// Whose connection it is, by the certificate of a call.
+struct ConnectionOwner {
+  std::string name;      // for people: "user 'ann'"; connections of one name have one share
+  std::size_t most = 0;  // of it
+  // Becomes true when the certificate does not count any more. Null: it always counts.
+  std::shared_ptr<const std::atomic<bool>> revoked = {};
+  std::shared_ptr<void> keeps =
+      {};  // whatever `revoked` needs, as long as the connection is counted
 };
 // For a process that may have so many descriptors, of which `others` are for connections that are
 // not counted here. The rest is for the unix socket, the journal, logs and files.
@@ -51,8 +69,11 @@ class Connections {
   // Counts the connection, or returns the bound that forbids it. Call it before gRPC gets the
   // descriptor: afterwards the number may already be another file's.
   std::optional<Full> add(int fd, const Peer& peer, BootTime now);
-  // A call came over the connection, and its caller may make it.
-  void has_called(const Peer& peer);
+  // A call came over the connection, and its caller may make it. At its first one `owner_of` is
+  // called, with the lock of this object. Returns a line for people if the owner has too many: then
+  // the connection is ended.
+  std::optional<std::string> has_called(const Peer& peer,
+                                        const std::function<ConnectionOwner()>& owner_of);
 
   // For people: "576 of 1024 connections over TCP ...", which bound it is and what it is for.
   [[nodiscard]] std::string text_of(Full full) const;
@@ -64,13 +85,15 @@ class Connections {
     ino_t inode = 0;
     Peer peer;
     BootTime since;
-    bool finished = false;
+    std::optional<ConnectionOwner> owner = {};  // from its first call on
   };
   using Table = std::unordered_map<int, Connection>;
 
   [[nodiscard]] std::optional<Full> full(const Peer& peer) const MUSTER_REQUIRES(mutex_);
   void check(BootTime now) MUSTER_REQUIRES(mutex_);
-  void finish(int fd, Connection& connection) MUSTER_REQUIRES(mutex_);
+  void set_owner(int fd, ConnectionOwner owner) MUSTER_REQUIRES(mutex_);
+  void leave_unfinished(int fd, const Peer& peer) MUSTER_REQUIRES(mutex_);
+  void end(int fd) MUSTER_REQUIRES(mutex_);
   void forget(int fd) MUSTER_REQUIRES(mutex_);
 
   const ConnectionBounds bounds_;
@@ -79,6 +102,7 @@ class Connections {
   Table open_ MUSTER_GUARDED_BY(mutex_);
   std::set<int> unfinished_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::array<std::uint8_t, 16>, std::size_t> of_sender_ MUSTER_GUARDED_BY(mutex_);
+  std::map<std::string, std::set<int>> of_owner_ MUSTER_GUARDED_BY(mutex_);  // by its name
   std::optional<BootTime> checked_ MUSTER_GUARDED_BY(mutex_);
 };
 

@@ -105,7 +105,8 @@ main() {
   dirs "$state"
   [ "$(id -gn)" = "$user" ] && say own-group "$(id -g)"
   for p in $programs; do
-    [ -f "$prefix/$version/bin/$p" ] && say program "$p $(sum < "$prefix/$version/bin/$p")"
+    [ -f "$prefix/$version/bin/$p" ] && have sha256sum &&
+      say program "$p $(sum < "$prefix/$version/bin/$p")"
   done
   [ -L "$prefix/current" ] && say current "$(readlink "$prefix/current")"
   pid=

@@ -118,6 +118,25 @@ class ManyConnections(unittest.TestCase):
             lambda: descriptors(self.controller) < before + 10, what="the descriptors to be back"
         )
 
+    def test_one_user_with_a_certificate(self):
+        """A quarter of the places is one name's. Its further connections end, and others come in."""
+        with contextlib.ExitStack() as stack:
+            answered = 0
+            for _ in range(LIMIT // 2):
+                channel = stack.enter_context(tls.channel(grpc, self.cluster, self.user))
+                try:
+                    answered += channel.unary_unary(HEALTH)(b"", timeout=60) == b"\x08\x01"
+                except grpc.RpcError as error:
+                    self.assertEqual(error.code(), grpc.StatusCode.UNAVAILABLE)
+            self.assertGreaterEqual(answered, LIMIT // 16)
+            self.cluster.muster("ps", env=self.cluster.over_tcp("bob"), code=0)
+            other = self.cluster.agent("n1", devices=1, tcp=True)
+            other.wait_for("attached to the controller")
+            self.assertLess(descriptors(self.controller), LIMIT)
+        self.check_works()
+        self.health()
+        self.assertIn("'ann' has 16 others, which is the bound", self.controller.logged())
+
     def test_reflection_streams_are_bounded(self):
         """gRPC serves reflection with a thread for each stream."""
         before = len(os.listdir(f"/proc/{self.controller.process.pid}/task"))

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
+
 #include "client/commands/call/call.h"
+#include "client/commands/call/out.h"
 #include "client/render/text.h"
 #include "common/io/file.h"
 #include "common/pki/credentials.h"
@@ -62,7 +65,14 @@ Result<int> make_token(const Context& context, const v1::CreateTokenRequest& req
                            file));
     return kOk;
   }
-  fmt::print("{}\n", render::printable(answer->text()));
+  try {
+    fmt::print("{}\n", render::printable(answer->text()));
+    flush_out();
+  } catch (const std::system_error& failed) {
+    return fail(ErrorCode::Io,
+                fmt::format("token '{0}' was made and is lost (`muster token revoke {0}`): {1}",
+                            render::printable(answer->token().id()), failed.what()));
+  }
   if (render::is_terminal(1))
     note(fmt::format(
         "whoever sees this line can {} until {}; -o FILE writes it into a file of "

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <memory>
 #include <vector>
 
 #include "common/io/unique_fd.h"
@@ -30,6 +32,11 @@ class ConnectionsTest : public testing::Test {
     if (!full) sockets_.push_back(std::move(socket));
     return full;
   }
+  static std::optional<std::string> call(Connections& of, const Peer& peer,
+                                         const ConnectionOwner& owner = {.name = "user 'ann'",
+                                                                         .most = 9}) {
+    return of.has_called(peer, [&] { return owner; });
+  }
   BootTime now_{seconds(1'000)};
   std::vector<io::UniqueFd> sockets_;
 };
@@ -47,31 +54,88 @@ TEST_F(ConnectionsTest, OneSenderHasItsOwnBound) {
 TEST_F(ConnectionsTest, ACallFinishesItsConnectionAndNoOther) {
   Connections connections({.all = 4, .unfinished = 2, .unfinished_of_sender = 1}, kHandshake);
   EXPECT_EQ(add(peer(1, 1), connections), std::nullopt);
-  connections.has_called(peer(1, 2));
+  call(connections, peer(1, 2));
   EXPECT_EQ(add(peer(1, 3), connections), Full::UnfinishedOfSender);
-  connections.has_called(peer(1, 1));
-  connections.has_called(peer(1, 1));
+  call(connections, peer(1, 1));
+  call(connections, peer(1, 1));
   EXPECT_EQ(connections.unfinished(), 0u);
   EXPECT_EQ(add(peer(1, 3), connections), std::nullopt);
   EXPECT_EQ(connections.open(), 2u);
 }
 
-TEST_F(ConnectionsTest, AfterTheTimeOfAHandshakeItIsFinished) {
+// The other end of a pair sees the end of it.
+class EndedConnections : public ConnectionsTest {
+ protected:
+  void add_pair(const Peer& of, Connections& to) {
+    int pair[2] = {-1, -1};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    sockets_.emplace_back(pair[0]);
+    others_.emplace_back(pair[1]);
+    EXPECT_EQ(to.add(pair[0], of, now_), std::nullopt);
+  }
+  [[nodiscard]] bool is_ended(std::size_t number) const {
+    char byte = 0;
+    return ::recv(others_.at(number).get(), &byte, 1, MSG_DONTWAIT) == 0;
+  }
+  std::vector<io::UniqueFd> others_;
+};
+
+TEST_F(EndedConnections, WhatHasNotCalledInTheTimeOfAHandshakeGivesItsPlaceToOthers) {
   Connections connections({.all = 3, .unfinished = 2, .unfinished_of_sender = 1}, kHandshake);
-  EXPECT_EQ(add(peer(1, 1), connections), std::nullopt);
+  add_pair(peer(1, 1), connections);
+  add_pair(peer(2, 1), connections);
+  call(connections, peer(2, 1));
   now_ += kHandshake;
   EXPECT_EQ(add(peer(1, 2), connections), Full::UnfinishedOfSender);
+  EXPECT_FALSE(is_ended(0));
   now_ += seconds(1);
   EXPECT_EQ(add(peer(1, 2), connections), std::nullopt);
+  EXPECT_TRUE(is_ended(0));
+  EXPECT_FALSE(is_ended(1));
   EXPECT_EQ(connections.open(), 2u);
   EXPECT_EQ(connections.unfinished(), 1u);
+}
+
+TEST_F(EndedConnections, AnOwnerHasAShare) {
+  Connections connections({.all = 9, .unfinished = 9, .unfinished_of_sender = 9}, kHandshake);
+  const ConnectionOwner bob{.name = "user 'bob'", .most = 2};
+  for (int port = 1; port <= 4; ++port) add_pair(peer(1, port), connections);
+  EXPECT_EQ(call(connections, peer(1, 1), bob), std::nullopt);
+  EXPECT_EQ(call(connections, peer(1, 2), bob), std::nullopt);
+  EXPECT_EQ(call(connections, peer(1, 2), bob), std::nullopt) << "its second call";
+  EXPECT_EQ(call(connections, peer(1, 3), bob),
+            "a connection of user 'bob' from 10.0.0.1 was ended: user 'bob' has 2 others, which is "
+            "the bound for one name; use one connection for many calls");
+  EXPECT_TRUE(is_ended(2));
+  EXPECT_EQ(call(connections, peer(1, 4)), std::nullopt) << "ann's";
+  EXPECT_EQ(connections.open(), 3u);
+  // One that he has closed does not count.
+  add_pair(peer(1, 5), connections);
+  sockets_.front().reset();
+  EXPECT_EQ(call(connections, peer(1, 5), bob), std::nullopt);
+  EXPECT_FALSE(is_ended(4));
+}
+
+TEST_F(EndedConnections, WhoseCertificateDoesNotCountGivesItsPlaceToOthers) {
+  Connections connections({.all = 2, .unfinished = 2, .unfinished_of_sender = 2}, kHandshake);
+  const auto revoked = std::make_shared<std::atomic<bool>>(false);
+  add_pair(peer(1, 1), connections);
+  add_pair(peer(1, 2), connections);
+  call(connections, peer(1, 1), {.name = "user 'bob'", .most = 9, .revoked = revoked});
+  call(connections, peer(1, 2));
+  EXPECT_EQ(add(peer(2, 1), connections), Full::All);
+  *revoked = true;
+  now_ += Connections::kCheckApart;
+  EXPECT_EQ(add(peer(2, 1), connections), std::nullopt);
+  EXPECT_TRUE(is_ended(0));
+  EXPECT_FALSE(is_ended(1));
 }
 
 TEST_F(ConnectionsTest, WhatIsClosedIsNotCounted) {
   Connections connections({.all = 2, .unfinished = 2, .unfinished_of_sender = 2}, kHandshake);
   EXPECT_EQ(add(peer(1, 1), connections), std::nullopt);
   EXPECT_EQ(add(peer(1, 2), connections), std::nullopt);
-  connections.has_called(peer(1, 1));
+  call(connections, peer(1, 1));
   EXPECT_EQ(add(peer(1, 3), connections), Full::All);
   const int number = sockets_.front().get();
   sockets_.front().reset();
@@ -100,13 +164,19 @@ TEST_F(ConnectionsTest, MostDescriptorsAreForConnectionsWhereThereAreMany) {
   EXPECT_EQ(few.all, 16u);
   EXPECT_EQ(few.unfinished, 8u);
   EXPECT_EQ(few.unfinished_of_sender, 4u);
+  EXPECT_EQ(few.of_user, 4u);
+  EXPECT_EQ(few.of_node, 2u);
   EXPECT_EQ(usual.all, 256u) << "256 are for nodes that join, 512 for logs and files";
   EXPECT_EQ(usual.unfinished, 128u);
   EXPECT_EQ(usual.unfinished_of_sender, 32u);
+  EXPECT_EQ(usual.of_user, 64u);
+  EXPECT_EQ(usual.of_node, 16u);
   EXPECT_EQ(bounds_for(1'024, 0).all, 512u);
   EXPECT_EQ(many.all, 64'768u);
   EXPECT_EQ(many.unfinished, 1'024u);
   EXPECT_EQ(many.unfinished_of_sender, 256u);
+  EXPECT_EQ(many.of_user, 1'024u);
+  EXPECT_EQ(many.of_node, 64u);
   EXPECT_GT(bounds_for(SIZE_MAX, 256).all, many.all);
 }
 
