@@ -149,9 +149,9 @@ class Tokens(OverTcp):
     def test_a_token_that_cannot_be_written_is_named(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             process = self.cluster.popen("token", "create", "--node", "n9", stdout=full)
-            said = process.communicate(timeout=60)[1]
+            err = process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 70)
-        self.assertRegex(said, r"token '(\w+)' was made and is lost \(`muster token revoke \1`\)")
+        self.assertRegex(err, r"token '(\w+)' was made and is lost \(`muster token revoke \1`\)")
         dash = self.cluster.muster("token", "create", "--node", "n9", "-o", "-")
         self.assertEqual(dash.code, 64)
         self.assertIn("to '-': that is no file; name one", dash.err)
