@@ -17,6 +17,7 @@
 #include "common/base/wall_clock_offset.h"
 #include "common/pki/host_config.h"
 #include "common/rpc/grpc_log.h"
+#include "deploy/ssh/askpass.h"
 
 namespace {
 
@@ -93,6 +94,7 @@ int run_verb(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (muster::ssh::is_askpass(argc)) return muster::ssh::run_askpass(argv[1]);
   if (argc > 0 && muster::import::is_stand_in(argv[0]))
     return muster::import::run_stand_in(argc, argv);
   muster::pki::ignore_host_config();

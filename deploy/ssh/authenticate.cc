@@ -150,9 +150,7 @@ class KeyOffers {
     std::optional<Secret> passphrase;
     if (file.encrypted) {
       const auto asked = std::chrono::steady_clock::now();
-      passphrase = prompts_.ask({.kind = Question::Kind::Passphrase,
-                                 .subject = file.path,
-                                 .text = "passphrase of the key '" + file.path + "'"});
+      passphrase = prompts_.ask(passphrase_question(file.path));
       wire_.set_deadline(wire_.deadline() + (std::chrono::steady_clock::now() - asked));
       if (!passphrase) {
         report_.notes.push_back(candidate.name + ": its passphrase was not given");

@@ -96,6 +96,16 @@ class Child {
   bool reaped_ = false;
 };
 
+std::vector<std::string> environment_with(const std::vector<std::string>& settings) {
+  std::vector<std::string> env = process::own_environment();
+  for (const std::string& setting : settings) {
+    const std::string name = setting.substr(0, setting.find('=') + 1);
+    std::erase_if(env, [&](const std::string& one) { return one.starts_with(name); });
+    env.push_back(setting);
+  }
+  return env;
+}
+
 }  // namespace
 
 Result<ChildEnd> run_child(const ChildRequest& request, Source input) {
@@ -104,7 +114,7 @@ Result<ChildEnd> run_child(const ChildRequest& request, Source input) {
     if (!*one) return fail(std::move(*one).error());
   process::SpawnRequest spawned{.path = request.program,
                                 .argv = {request.program},
-                                .env = process::own_environment(),
+                                .env = environment_with(request.env),
                                 .in_fd = in->childs.get(),
                                 .out_fd = out->childs.get(),
                                 .err_fd = err->childs.get(),

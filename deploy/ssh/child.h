@@ -21,6 +21,7 @@ struct ChildRequest {
   std::vector<std::string> args;
   std::size_t output_most = kOutputBytesMost;  // each of standard output and error
   Deadline deadline{};
+  std::vector<std::string> env = {};  // NAME=value: in place of, and in addition to, our own
 };
 
 struct ChildEnd {

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <functional>
+
+#include "deploy/ssh/identity.h"
 #include "deploy/ssh/libssh2_connect.h"
 #include "deploy/ssh/libssh2_session.h"
 #include "deploy/ssh/openssh_session.h"
@@ -23,18 +27,40 @@ class Choice {
   }
 
   // A password is asked only where nothing else is left. Then it is a new connection: the host may
-  // have waited too long, or counted too many keys. The account's password for the other hosts of
-  // the run is tried first; a host where it is another one is asked for alone.
+  // have waited too long, or counted too many keys. libssh2 sends it where it can.
   Result<std::unique_ptr<Session>> connect() {
-    auto outcome = by_libssh2();
-    if (!outcome.error) return session(std::move(outcome), "libssh2 can do what the host needs");
-    if (!outcome.openssh_may.empty() && route_.program) {
-      auto openssh = by_openssh(outcome.openssh_may);
-      if (openssh || !outcome.needs_password) return openssh;
+    auto first = by_libssh2();
+    const std::string openssh_may = std::move(first.openssh_may);
+    Attempt attempt = attempt_of(std::move(first), "libssh2 can do what the host needs");
+    if (!attempt.error) return std::move(attempt.session);
+    if (!openssh_may.empty() && route_.program) {
+      auto openssh = by_openssh(openssh_may);
+      if (openssh.refused && may_answer() && ask_passphrases()) openssh = by_openssh(openssh_may);
+      if (openssh.session) return std::move(openssh.session);
+      if (!attempt.needs_password && may_answer())
+        return with_passwords(attempt_of(std::move(openssh)),
+                              [&] { return attempt_of(by_openssh(openssh_may)); });
+      if (!attempt.needs_password) return fail(std::move(*openssh.error));
     }
+    return with_passwords(std::move(attempt), [&] {
+      return attempt_of(by_libssh2(), "passwords are sent by libssh2");
+    });
+  }
+
+ private:
+  struct Attempt {
+    std::unique_ptr<Session> session;
+    std::optional<Error> error;
+    std::optional<std::size_t> needs_password;
+  };
+
+  // The account's password for the other hosts of the run is tried first; a host where it is
+  // another one is asked for alone.
+  Result<std::unique_ptr<Session>> with_passwords(Attempt attempt,
+                                                  const std::function<Attempt()>& again) {
     std::vector<int> tries(route_.hops.size());
-    while (outcome.needs_password) {
-      const std::size_t hop = *outcome.needs_password;
+    while (attempt.needs_password) {
+      const std::size_t hop = *attempt.needs_password;
       if (!passwords_[hop]) {
         // Known from an earlier connection of this run.
         if (prompts_.knows(question_alone(hop))) alone_[hop] = true;
@@ -45,16 +71,15 @@ class Choice {
       if (++tries[hop] > kPasswordTries) break;
       passwords_[hop] = prompts_.ask(password_question(hop));
       if (!passwords_[hop]) break;
-      outcome = by_libssh2();
-      if (outcome.error) continue;
+      attempt = again();
+      if (attempt.error) continue;
       for (std::size_t i = 0; i < passwords_.size(); ++i)
         if (passwords_[i] && !alone_[i]) prompts_.accepted(password_question(i), *passwords_[i]);
-      return session(std::move(outcome), "passwords are sent by libssh2");
+      return std::move(attempt.session);
     }
-    return fail(std::move(*outcome.error));
+    return fail(std::move(*attempt.error));
   }
 
- private:
   [[nodiscard]] Question question_alone(std::size_t hop) const {
     const std::string account = route_.hops[hop].text();
     const bool jump = hop + 1 < route_.hops.size();
@@ -76,20 +101,59 @@ class Choice {
                                .passwords = passwords_},
                               prompts_);
   }
-  Result<std::unique_ptr<Session>> by_openssh(const std::string& why) {
-    return connect_by_openssh({.route = route_,
-                               .ssh_config = options_.ssh_config,
-                               .accept_new = target_.accept_new,
-                               .why = why},
-                              deadline_after(options_.connect_timeout));
+  OpenSshOutcome by_openssh(const std::string& why) {
+    OpenSshRequest request{.route = route_,
+                           .ssh_config = options_.ssh_config,
+                           .accept_new = target_.accept_new,
+                           .why = why,
+                           .askpass_program = options_.askpass_program,
+                           .by_password = passwords_.back().has_value()};
+    for (const auto& one : passphrases_)
+      request.answers.passphrases.push_back({.path = one.path, .secret = one.secret.copy()});
+    for (std::size_t i = 0; i < passwords_.size(); ++i) {
+      if (!passwords_[i]) continue;
+      const Hop& hop = route_.hops[i];
+      AskpassAnswers::Password password{.accounts = {}, .secret = passwords_[i]->copy()};
+      for (const std::string& name : {hop.alias, hop.host_name, hop.key_name()})
+        password.accounts.push_back(hop.user + "@" + name);
+      request.answers.passwords.push_back(std::move(password));
+    }
+    return connect_by_openssh(std::move(request), deadline_after(options_.connect_timeout));
   }
-  Result<std::unique_ptr<Session>> session(Libssh2Outcome outcome, std::string why) {
-    return std::make_unique<Libssh2Session>(std::move(outcome.wire), route_.hops.back().text(),
-                                            Transport{.kind = TransportKind::Libssh2,
-                                                      .why = std::move(why),
-                                                      .notes = std::move(outcome.notes),
-                                                      .by_password =
-                                                          passwords_.back().has_value()});
+  [[nodiscard]] bool may_answer() const { return !options_.askpass_program.empty(); }
+  // Of the key files that have one. False: there is none, or no answer.
+  bool ask_passphrases() {
+    for (const Hop& hop : route_.hops) {
+      for (const std::string& path : hop.identity_files) {
+        const auto key = read_identity(path);
+        if (!key || !key->encrypted || !key->has_private) continue;
+        if (std::ranges::find(passphrases_, path, &AskpassAnswers::Passphrase::path) !=
+            passphrases_.end())
+          continue;
+        if (auto answer = prompts_.ask(passphrase_question(path)))
+          passphrases_.push_back({.path = path, .secret = std::move(*answer)});
+      }
+    }
+    return !passphrases_.empty();
+  }
+  Attempt attempt_of(Libssh2Outcome outcome, std::string why) {
+    if (outcome.error)
+      return {.session = nullptr,
+              .error = std::move(outcome.error),
+              .needs_password = outcome.needs_password};
+    Transport transport{.kind = TransportKind::Libssh2,
+                        .why = std::move(why),
+                        .notes = std::move(outcome.notes),
+                        .by_password = passwords_.back().has_value()};
+    return {.session = std::make_unique<Libssh2Session>(
+                std::move(outcome.wire), route_.hops.back().text(), std::move(transport)),
+            .error = std::nullopt,
+            .needs_password = std::nullopt};
+  }
+  static Attempt attempt_of(OpenSshOutcome outcome) {
+    return {.session = std::move(outcome.session),
+            .error = std::move(outcome.error),
+            .needs_password = outcome.needs_password};
   }
 
   const Target& target_;
@@ -98,6 +162,7 @@ class Choice {
   Route route_;
   std::vector<std::optional<Secret>> passwords_;  // by hop
   std::vector<bool> alone_;                       // by hop: its password is its own
+  std::vector<AskpassAnswers::Passphrase> passphrases_;
 };
 
 }  // namespace

@@ -24,7 +24,8 @@ class Args {
 void add_hop(Args& args, const OpenSshPlan& plan, std::size_t at) {
   const Hop& hop = plan.route.hops[at];
   if (!plan.ssh_config.empty()) args.words.insert(args.words.end(), {"-F", plan.ssh_config});
-  args.option("BatchMode=yes");
+  args.option(plan.has_answers ? "BatchMode=no" : "BatchMode=yes");
+  if (plan.has_answers) args.option("NumberOfPasswordPrompts=1");
   args.option(std::string("StrictHostKeyChecking=") + (plan.accept_new ? "accept-new" : "yes"));
   std::string files;
   for (const std::string& file : hop.known_hosts)

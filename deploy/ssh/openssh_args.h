@@ -1,5 +1,5 @@
 // The arguments for OpenSSH's program `ssh`, so that it is as strict as muster itself whatever
-// ssh_config says: it never asks, and the host's key must be recorded. Pure.
+// ssh_config says: it never asks at a terminal, and the host's key must be recorded. Pure.
 //
 // `ssh -J` gives none of these options to the ssh that it starts for the jump host. So the way
 // through jump hosts is a ProxyCommand here, with the same options for each of them.
@@ -18,7 +18,8 @@ struct OpenSshPlan {
   const Route& route;
   std::string ssh_config;
   bool accept_new = false;
-  std::string folder;  // private: the control socket and the logs
+  bool has_answers = false;  // for its questions (askpass.h); otherwise it asks none
+  std::string folder;        // private: the control socket and the logs
   Duration connect_time{};
 
   [[nodiscard]] std::string socket() const { return folder + "/s"; }

@@ -39,6 +39,11 @@ class Log {
     const std::string line = line_with(text);
     return line.empty() ? line : line.substr(line.find(text) + text.size());
   }
+  // "publickey,password"; empty: the host did not refuse.
+  [[nodiscard]] std::string accepted_methods() const {
+    const std::string methods = behind("Permission denied (");
+    return methods.substr(0, methods.find(')'));
+  }
   [[nodiscard]] std::string tried() const {
     std::string out;
     for (const std::string_view line : lines_) {
@@ -90,12 +95,10 @@ Error openssh_failure(std::string_view text, const std::string& entry,
   if (const std::string why = log.behind("Unable to negotiate with "); !why.empty())
     return {ErrorCode::Unreachable, "there is no common algorithm: " + why};
   if (log.has("Permission denied")) {
-    std::string methods = log.behind("Permission denied (");
-    methods = methods.substr(0, methods.find(')'));
     return {ErrorCode::NotAllowed,
-            "the host refused the authentication; it accepts " + methods +
+            "the host refused the authentication; it accepts " + log.accepted_methods() +
                 ", and `ssh` tried: " + log.tried() +
-                "; `ssh` may not ask here, so a key with a passphrase must be in ssh-agent"};
+                "; passphrases and passwords are asked for at a terminal alone"};
   }
   if (log.has("administratively prohibited"))
     return {ErrorCode::NotAllowed,
@@ -107,6 +110,13 @@ Error openssh_failure(std::string_view text, const std::string& entry,
     if (log.has(why)) return {ErrorCode::TimedOut, log.last()};
   const std::string last = log.last();
   return {ErrorCode::Unreachable, last.empty() ? "`ssh` did not say why" : last};
+}
+
+bool openssh_was_refused(std::string_view text) { return !Log(text).accepted_methods().empty(); }
+
+bool openssh_needs_password(std::string_view text) {
+  const std::string methods = Log(text).accepted_methods();
+  return methods.contains("password") || methods.contains("keyboard-interactive");
 }
 
 std::vector<std::string> openssh_notes(std::string_view text) {

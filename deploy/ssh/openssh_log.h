@@ -17,6 +17,10 @@ inline constexpr std::size_t kLogBytesMost = std::size_t{256} << 10U;
 // A reason without a context. `entry` is the host's name in the known_hosts files `files`.
 Error openssh_failure(std::string_view log, const std::string& entry,
                       const std::vector<std::string>& files);
+// Whether the host was reached, and refused everything that was tried; and whether it accepts a
+// password.
+bool openssh_was_refused(std::string_view log);
+bool openssh_needs_password(std::string_view log);
 // For people: the key that was recorded.
 std::vector<std::string> openssh_notes(std::string_view log);
 

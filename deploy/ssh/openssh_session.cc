@@ -56,7 +56,10 @@ class OpenSshSession final : public Session {
  public:
   OpenSshSession(OpenSshRequest request, PrivateFolder folder)
       : request_(std::move(request)), folder_(std::move(folder)) {
-    transport_ = {.kind = TransportKind::OpenSsh, .why = request_.why, .notes = {}};
+    transport_ = {.kind = TransportKind::OpenSsh,
+                  .why = request_.why,
+                  .notes = {},
+                  .by_password = request_.by_password};
   }
   ~OpenSshSession() override {
     if (connected_) (void)ask_master("exit");
@@ -65,8 +68,18 @@ class OpenSshSession final : public Session {
   Result<void> connect(Deadline deadline) {
     OpenSshPlan plan = this->plan();
     plan.connect_time = deadline - std::chrono::steady_clock::now();
-    const auto end = run_child(
-        {.program = program(), .args = master_args(plan), .deadline = deadline}, Source::none());
+    ChildRequest child{.program = program(), .args = {}, .deadline = deadline};
+    std::unique_ptr<AskpassServer> asked;
+    if (!request_.answers.empty()) {
+      const std::string socket = folder_.path() + "/a";
+      auto server = AskpassServer::start(socket, request_.answers);
+      if (!server) return fail(std::move(server).error());
+      asked = std::move(*server);
+      child.env = askpass_environment(request_.askpass_program, socket);
+      plan.has_answers = true;
+    }
+    child.args = master_args(plan);
+    const auto end = run_child(child, Source::none());
     if (!end) return fail(Error(end.error()));
     const auto& hops = request_.route.hops;
     if (end->output.status == 0 && !end->late) {
@@ -82,12 +95,15 @@ class OpenSshSession final : public Session {
       if (log.empty()) continue;
       Error error = failure(log, hops[i]);
       if (log.find("Authenticated to ") == std::string::npos ||
-          log.find("open failed") != std::string::npos)
+          log.find("open failed") != std::string::npos) {
+        note_refusal(log, i);
         return fail(std::move(error).in("at the jump host '" + hops[i].text() + "'"));
+      }
     }
     if (end->late) return fail(ErrorCode::TimedOut, "the host did not answer in time");
     std::string log = read_log(plan.log(hops.size() - 1));
     if (log.empty()) log = end->output.err;  // options that this `ssh` does not know
+    note_refusal(log, hops.size() - 1);
     return fail(failure(log, hops.back()));
   }
 
@@ -115,8 +131,15 @@ class OpenSshSession final : public Session {
     return std::move(end->output);
   }
   [[nodiscard]] const Transport& transport() const override { return transport_; }
+  // After a connect() that failed.
+  [[nodiscard]] bool refused() const { return refused_; }
+  [[nodiscard]] std::optional<std::size_t> needs_password() const { return needs_password_; }
 
  private:
+  void note_refusal(std::string_view log, std::size_t hop) {
+    refused_ = openssh_was_refused(log);
+    if (openssh_needs_password(log)) needs_password_ = hop;
+  }
   [[nodiscard]] OpenSshPlan plan() const {
     return {.route = request_.route,
             .ssh_config = request_.ssh_config,
@@ -145,17 +168,22 @@ class OpenSshSession final : public Session {
   PrivateFolder folder_;
   Transport transport_;
   bool connected_ = false;
+  bool refused_ = false;
+  std::optional<std::size_t> needs_password_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> connect_by_openssh(OpenSshRequest request, Deadline deadline) {
+OpenSshOutcome connect_by_openssh(OpenSshRequest request, Deadline deadline) {
   auto folder = PrivateFolder::make();
-  if (!folder) return fail(std::move(folder).error());
+  if (!folder) return {.session = nullptr, .error = std::move(folder).error()};
   auto session = std::make_unique<OpenSshSession>(std::move(request), std::move(*folder));
   if (auto connected = session->connect(deadline); !connected)
-    return fail(std::move(connected).error());
-  return session;
+    return {.session = nullptr,
+            .error = std::move(connected).error(),
+            .refused = session->refused(),
+            .needs_password = session->needs_password()};
+  return {.session = std::move(session), .error = std::nullopt};
 }
 
 }  // namespace muster::ssh

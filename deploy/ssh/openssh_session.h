@@ -2,14 +2,17 @@
 // command is one more process that uses it through a socket in a private directory. See session.h
 // for what a session promises.
 //
-// `ssh` never asks (BatchMode), so this transport has keys and ssh-agent, but no passwords. It does
-// not report the signal of a command, only status 255. If this process is killed, the process in
-// the background ends after two minutes without a run.
+// Without answers `ssh` never asks (BatchMode). With answers it gets them from this process
+// (askpass.h). It does not report the signal of a command, only status 255. If this process is
+// killed, the process in the background ends after two minutes without a run.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "deploy/ssh/askpass.h"
 #include "deploy/ssh/deadline.h"
 #include "deploy/ssh/openssh_args.h"
 #include "deploy/ssh/session.h"
@@ -22,9 +25,19 @@ struct OpenSshRequest {
   std::string ssh_config;
   bool accept_new = false;
   std::string why;  // why it is this transport
+  AskpassAnswers answers = {};
+  std::string askpass_program = {};  // for them
+  bool by_password = false;          // the target's is among the answers
 };
 
-// Errors are reasons without a context.
-Result<std::unique_ptr<Session>> connect_by_openssh(OpenSshRequest request, Deadline deadline);
+struct OpenSshOutcome {
+  std::unique_ptr<Session> session;
+  std::optional<Error> error;  // a reason without a context
+  bool refused = false;        // a hop was reached, and accepted nothing
+  // This hop refused what it was given, and accepts a password.
+  std::optional<std::size_t> needs_password = {};
+};
+
+OpenSshOutcome connect_by_openssh(OpenSshRequest request, Deadline deadline);
 
 }  // namespace muster::ssh

@@ -3,6 +3,12 @@
 #include <string_view>
 
 namespace muster::ssh {
+
+Question passphrase_question(const std::string& path) {
+  return {.kind = Question::Kind::Passphrase,
+          .subject = path,
+          .text = "passphrase of the key '" + path + "'"};
+}
 namespace {
 
 bool same(const std::optional<Secret>& one, const Secret& other) {

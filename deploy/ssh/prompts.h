@@ -26,6 +26,9 @@ struct Question {
   std::string text;
 };
 
+// Of a key's file.
+Question passphrase_question(const std::string& path);
+
 class Prompts {
  public:
   virtual ~Prompts() = default;

@@ -50,6 +50,9 @@ struct Options {
   std::string ssh_program = "ssh";
   // a file in place of ~/.ssh/config and /etc/ssh/ssh_config
   std::string ssh_config;
+  // The program that calls run_askpass(), for the questions of `ssh` (askpass.h): an absolute path.
+  // Empty: `ssh` gets keys and ssh-agent alone.
+  std::string askpass_program;
 };
 
 enum class TransportKind : std::uint8_t { Libssh2, OpenSsh };

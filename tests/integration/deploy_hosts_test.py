@@ -328,6 +328,48 @@ class Passwords(FieldTest):
         self.assertEqual((asked.status, asked.text.count("password of")), (0, 1), asked.text)
 
 
+@unittest.skipUnless(shutil.which("openssl"), "there is no 'openssl'")
+class HardenedHosts(FieldTest):
+    """Hosts that libssh2 cannot talk to. One takes a password only, one a key with a passphrase: the program `ssh` gets both."""
+
+    options = {
+        1: {
+            "sshd": "Ciphers aes256-gcm@openssh.com\nPasswordAuthentication yes",
+            "shadow": with_password("ann") if shutil.which("openssl") else "",
+        },
+        2: {"sshd": "Ciphers aes256-gcm@openssh.com"},
+    }
+
+    def test_it(self):
+        fleet = self.fleet
+        first, second = fleet.hosts[1], fleet.hosts[2]
+        first.sh("rm -r /home/ann/.ssh")
+        locked = os.path.join(fleet.folder, "locked")
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "a phrase", "-f", locked], check=True)
+        with open(locked + ".pub", encoding="ascii") as file:
+            second.sh(f"echo '{file.read().strip()}' > ~root/.ssh/authorized_keys")
+        fleet.write_hosts(agent=lambda number: {"user": "ann"} if number == 1 else {"identity": locked})
+        plan = fleet.deploy("plan", code=1)
+        for name in ("n1", "n2"):
+            self.assertRegex(plan, rf"{name}: problem: .*refused the authentication.*are asked for at a terminal alone")
+        typed = Typed(fleet, "plan", "--install-key")
+        for _ in range(2):  # in the order of the hosts' answers
+            typed.until("(passphrase of the key|password of 'ann@)")
+            of_key = typed.text.rfind("passphrase of") > typed.text.rfind("password of")
+            typed.type("a phrase\n" if of_key else SECRET + "\n")
+        typed.wait()
+        self.assertEqual(typed.status, 0, typed.text)
+        self.assertEqual((typed.text.count("passphrase of"), typed.text.count("password of")), (1, 1), typed.text)
+        self.assertIn("n1: the public key was added to ~/.ssh/authorized_keys", typed.text)
+        self.assertRegex(typed.text, r"n1: reached by the program ssh")
+        down = Typed(fleet, "plan").until("passphrase of the key").type("no\n").wait()
+        self.assertEqual(down.status, 1, down.text)
+        self.assertRegex(down.text, r"n2: problem: .*refused the authentication")
+        self.assertNotIn("password of", down.text)  # the key is there now
+        for host in fleet.hosts:
+            self.assertNotIn(SECRET, host.sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' ' '"))
+
+
 def login_shell(path):
     return ssh_hosts.PASSWORDS.replace("/root:/bin/sh", f"/root:{path}")
 

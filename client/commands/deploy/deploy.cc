@@ -27,6 +27,11 @@ class ProgressLines {
   Mutex mutex_;
 };
 
+std::string own_program() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).string();
+}
+
 }  // namespace
 
 void add_deploy_options(CLI::App& command, DeployOptions& options) {
@@ -72,7 +77,8 @@ Result<std::unique_ptr<DeployCall>> begin_deploy(const DeployOptions& options) {
   }
   auto call = std::make_unique<DeployCall>(std::move(read.file));
   call->crew = {
-      .options = {.ssh_config = options.ssh_config},
+      // Without its own path `ssh` asks nobody, and says so.
+      .options = {.ssh_config = options.ssh_config, .askpass_program = own_program()},
       .prompts = &call->prompts,
       .progress = [lines = std::make_shared<ProgressLines>()](
                       const std::string& name, const std::string& step) { (*lines)(name, step); }};

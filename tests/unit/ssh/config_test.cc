@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "deploy/ssh/askpass.h"
 #include "deploy/ssh/identity.h"
 #include "deploy/ssh/openssh_args.h"
 #include "deploy/ssh/openssh_log.h"
@@ -144,6 +145,32 @@ TEST(OpenSshLog, WhatIsNotRecognizedIsShown) {
                    "IDENTIFICATION HAS CHANGED!     @\nOffending RSA key in /home/a b:c/kh:12\n"),
               HasSubstr("it shows ssh-rsa SHA256:abc, and another key is recorded at /home/a "
                         "b:c/kh:12; "));
+}
+
+TEST(OpenSshLog, SaysWhetherAPasswordWouldHelp) {
+  const std::string_view keys = "u@n: Permission denied (publickey).\n",
+                         both = "u@n: Permission denied (publickey,keyboard-interactive).\n";
+  EXPECT_TRUE(openssh_was_refused(keys));
+  EXPECT_FALSE(openssh_needs_password(keys));
+  EXPECT_TRUE(openssh_needs_password(both));
+  EXPECT_FALSE(openssh_was_refused("debug1: Connection established.\n"));
+}
+
+TEST(Askpass, AnswersOnlyItsOwnQuestions) {
+  AskpassAnswers answers;
+  answers.passphrases.push_back({.path = "/k/" + std::string(120, 'x'), .secret = Secret("one")});
+  answers.passwords.push_back({.accounts = {"u@alias", "u@10.0.0.1"}, .secret = Secret("two")});
+  const auto answer = [&](const std::string& question) -> std::string {
+    const Secret* found = answer_to(question, answers);
+    return found == nullptr ? "" : found->c_str();
+  };
+  EXPECT_EQ(answer("Enter passphrase for key '/k/" + std::string(97, 'x') + "': "), "one");
+  EXPECT_EQ(answer("Enter passphrase for key '/k/y': "), "");
+  EXPECT_EQ(answer("u@10.0.0.1's password: "), "two");
+  EXPECT_EQ(answer("(u@alias) Password: "), "two");
+  EXPECT_EQ(answer("u@10.0.0.2's password: "), "");
+  EXPECT_EQ(answer("root@alias's password: "), "");
+  EXPECT_EQ(answer("Password: "), "");
 }
 
 TEST(Identity, FilesThatAreNoKey) {
