@@ -51,8 +51,8 @@ std::optional<Connections::Full> Connections::add(int fd, const Peer& peer, Boot
 std::optional<std::string> Connections::has_called(
     const Peer& peer, const std::function<ConnectionOwner()>& owner_of) {
   const MutexLock lock(mutex_);
-  const auto found =
-      std::ranges::find_if(unfinished_, [&](int fd) { return open_.at(fd).peer == peer; });
+  auto found = unfinished_.begin();
+  while (found != unfinished_.end() && open_.at(*found).peer != peer) ++found;
   if (found == unfinished_.end()) return std::nullopt;
   const int fd = *found;
   ConnectionOwner owner = owner_of();

@@ -72,7 +72,7 @@ class Log {
 }  // namespace
 
 Error openssh_failure(std::string_view text, const std::string& entry,
-                      const std::vector<std::string>& files) {
+                      const std::vector<std::string>& files, bool asked) {
   const Log log(text);
   const std::string shown = log.behind("Server host key: ");
   if (log.has("REVOKED HOST KEY")) {
@@ -98,7 +98,8 @@ Error openssh_failure(std::string_view text, const std::string& entry,
     return {ErrorCode::NotAllowed,
             "the host refused the authentication; it accepts " + log.accepted_methods() +
                 ", and `ssh` tried: " + log.tried() +
-                "; passphrases and passwords are asked for at a terminal alone"};
+                (asked ? "; is what was typed right?"
+                       : "; passphrases and passwords are asked for at a terminal alone")};
   }
   if (log.has("administratively prohibited"))
     return {ErrorCode::NotAllowed,

@@ -14,9 +14,10 @@ namespace muster::ssh {
 
 inline constexpr std::size_t kLogBytesMost = std::size_t{256} << 10U;
 
-// A reason without a context. `entry` is the host's name in the known_hosts files `files`.
+// A reason without a context. `entry` is the host's name in the known_hosts files `files`. `asked`:
+// `ssh` had answers of a person.
 Error openssh_failure(std::string_view log, const std::string& entry,
-                      const std::vector<std::string>& files);
+                      const std::vector<std::string>& files, bool asked = false);
 // Whether the host was reached, and refused everything that was tried; and whether it accepts a
 // password.
 bool openssh_was_refused(std::string_view log);

@@ -148,8 +148,9 @@ class OpenSshSession final : public Session {
             .connect_time = {}};
   }
   [[nodiscard]] const std::string& program() const { return *request_.route.program; }
-  static Error failure(std::string_view log, const Hop& hop) {
-    return openssh_failure(log, host_entry(hop.key_name(), hop.key_port()), hop.known_hosts);
+  [[nodiscard]] Error failure(std::string_view log, const Hop& hop) const {
+    return openssh_failure(log, host_entry(hop.key_name(), hop.key_port()), hop.known_hosts,
+                           !request_.answers.empty());
   }
   [[nodiscard]] bool ask_master(const std::string& question) const {
     const auto end = run_child({.program = program(),

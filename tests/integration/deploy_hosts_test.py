@@ -362,10 +362,10 @@ class HardenedHosts(FieldTest):
         self.assertEqual((typed.text.count("passphrase of"), typed.text.count("password of")), (1, 1), typed.text)
         self.assertIn("n1: the public key was added to ~/.ssh/authorized_keys", typed.text)
         self.assertRegex(typed.text, r"n1: reached by the program ssh")
-        down = Typed(fleet, "plan").until("passphrase of the key").type("no\n").wait()
-        self.assertEqual(down.status, 1, down.text)
-        self.assertRegex(down.text, r"n2: problem: .*refused the authentication")
-        self.assertNotIn("password of", down.text)  # the key is there now
+        wrong = Typed(fleet, "plan").until("passphrase of the key").type("no\n").wait()
+        self.assertEqual(wrong.status, 1, wrong.text)
+        self.assertRegex(wrong.text, r"n2: .*problem:.*refused the authentication.*; is what was typed right")
+        self.assertNotIn("password of", wrong.text)  # the key is there now
         for host in fleet.hosts:
             self.assertNotIn(SECRET, host.sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' ' '"))
 
