@@ -54,26 +54,13 @@ ConnectionBounds bounds_of_process() {
 // Sees each call that the port's checks (common/rpc/tls_port.h) let through, before its handler.
 class CallsSeen final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  using Warn = std::function<void(const std::string& cause, const std::string& text)>;
-
-  CallsSeen(Connections& connections, const ConnectionBounds& bounds, Revocations* revocations,
-            Warn warn)
-      : connections_(connections),
-        bounds_(bounds),
-        revocations_(revocations),
-        warn_(std::move(warn)) {}
+  CallsSeen(Connections& connections, const ConnectionBounds& bounds, Revocations* revocations)
+      : connections_(connections), bounds_(bounds), revocations_(revocations) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* call) override {
     grpc::ServerContextBase& context = *call->server_context();
-    if (const auto peer = Peer::from_grpc(context.peer())) {
-      std::string cause;
-      const auto ended = connections_.has_called(*peer, [&] {
-        ConnectionOwner owner = owner_of(rpc::caller_of(context));
-        cause = owner.name;
-        return owner;
-      });
-      if (ended) warn_(cause, *ended);
-    }
+    if (const auto peer = Peer::from_grpc(context.peer()))
+      connections_.has_called(*peer, [&] { return owner_of(rpc::caller_of(context)); });
     return revocations_ != nullptr ? ServedStream::of(*call, *revocations_) : nullptr;
   }
 
@@ -95,7 +82,6 @@ class CallsSeen final : public grpc::experimental::ServerInterceptorFactoryInter
   Connections& connections_;
   const ConnectionBounds bounds_;
   Revocations* const revocations_;
-  const Warn warn_;
 };
 
 // gRPC serves reflection, and here nothing else, with a thread for each stream. More streams than
@@ -172,11 +158,8 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
   if (!std::ranges::all_of(addresses, rpc::is_unix)) {
     tcp_port = add_port(builder, tcp);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> seen;
-    seen.push_back(std::make_unique<CallsSeen>(
-        server->connections_, bounds_of_process(), revocations,
-        [&acceptor = server->acceptor_](const std::string& cause, const std::string& text) {
-          acceptor->warn(cause, text);
-        }));
+    seen.push_back(
+        std::make_unique<CallsSeen>(server->connections_, bounds_of_process(), revocations));
     builder.experimental().SetInterceptorCreators(std::move(seen));
   }
   for (grpc::Service* service : services) builder.RegisterService(service);

@@ -37,12 +37,7 @@ JobReach reach_of(const v1::NodeLaunch& order, const UserEntry* owner) {
   for (std::string& dir : all) {
     while (dir.ends_with('/')) dir.pop_back();
   }
-  // What lies in a mount is no mount of its own: the job may have put a link in its place.
-  for (const std::string& dir : all) {
-    if (std::ranges::none_of(
-            all, [&](const std::string& other) { return other != dir && is_in(dir, other); }))
-      reach.mounts.push_back(dir);
-  }
+  reach.mounts = std::move(all);
   return reach;
 }
 

@@ -34,7 +34,7 @@ Result<void> check_address(std::string_view address) {
     }
     return {};
   }
-  if (!address.contains(':') || address.starts_with(':'))
+  if (const auto colon = address.rfind(':'); colon == std::string_view::npos || colon == 0)
     return fail(ErrorCode::InvalidArgument,
                 "address " + named + ": neither unix:/path nor host:port");
   if (auto parsed = parse_host_port(address); !parsed)

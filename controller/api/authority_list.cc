@@ -22,12 +22,13 @@ std::vector<std::string> connected_nodes(
   return names;
 }
 
-// It was issued since the present CA signs.
-bool has_new_certificate(const core::AccessRecords& records, const NodeName& name) {
+// It has certificates, and none of them was issued since the present CA signs. A node of the unix
+// socket has none at all.
+bool has_only_old_certificates(const core::AccessRecords& records, const NodeName& name) {
   const auto found =
       records.certificates.find({.role = core::SubjectRole::Node, .name = name.str()});
   return found != records.certificates.end() &&
-         std::ranges::any_of(found->second, [&](const auto& entry) {
+         std::ranges::none_of(found->second, [&](const auto& entry) {
            return !entry.second.revoked_at &&
                   entry.second.issued_at >= records.authorities.signs_since;
          });
@@ -67,7 +68,7 @@ std::vector<std::string> signed_by(const core::Ledger& ledger, const core::Prese
     const bool known = seen != presence.nodes.end();
     if (record.dead || (known && seen->second.connection.value != 0)) continue;
     if (!known || !seen->second.host) {
-      if (!has_new_certificate(ledger.access, name)) names.push_back(name.str());
+      if (has_only_old_certificates(ledger.access, name)) names.push_back(name.str());
     } else if (const v1::HostReading& host = *seen->second.host;
                host.has_certificate_ends() && has_old(&host)) {
       names.push_back(name.str());

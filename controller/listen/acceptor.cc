@@ -98,6 +98,7 @@ void Acceptor::take_one(Source& source, int fd, const sockaddr_storage& from) {
     return;
   }
   const auto full = connections_.add(fd, *peer, clock_.now().boot);
+  if (const std::string ended = connections_.take_ended(); !ended.empty()) note("shares", ended);
   if (!full) {
     source.port.hand_over(fd);
     return;
@@ -125,10 +126,6 @@ void Acceptor::note(const std::string& cause, const std::string& text) {
   }
   hooks_.warn(text);
   if (lines_.size() == 1) summary_->arm(kLinesApart, [this] { summarize(); });
-}
-
-void Acceptor::warn(const std::string& cause, const std::string& text) {
-  loop_.post("warn", [this, cause, text] { note(cause, text); });
 }
 
 void Acceptor::summarize() {

@@ -53,9 +53,6 @@ class Acceptor {
   void begin();
   // Closes the listening sockets. After it nothing is handed over any more.
   void stop();
-  // A line about a connection that was ended, as those about refused ones. Any thread, also after
-  // stop(): then it does nothing.
-  void warn(const std::string& cause, const std::string& text);
 
  private:
   struct Source;

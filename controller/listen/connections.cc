@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -30,10 +31,10 @@ ConnectionBounds bounds_for(std::size_t descriptors, std::size_t others) {
   bounds.unfinished = std::clamp<std::size_t>(bounds.all / 2, 1, kUnfinishedMost);
   bounds.unfinished_of_sender =
       std::min(bounds.unfinished, std::max(bounds.unfinished / 4, kUnfinishedOfSenderLeast));
-  // Other users' calls must find room beside one who opens as many as there are. An agent needs
-  // one, and for a moment a second one.
+  // Others must find room beside one who opens as many as there are. An agent has one for its
+  // control stream, one for its logs, and one for each transfer of files.
   bounds.of_user = std::clamp<std::size_t>(bounds.all / 4, 2, 1'024);
-  bounds.of_node = std::clamp<std::size_t>(bounds.all / 16, 2, 64);
+  bounds.of_node = std::clamp<std::size_t>(bounds.all / 4, 2, 512);
   return bounds;
 }
 
@@ -48,28 +49,17 @@ std::optional<Connections::Full> Connections::add(int fd, const Peer& peer, Boot
   return std::nullopt;
 }
 
-std::optional<std::string> Connections::has_called(
-    const Peer& peer, const std::function<ConnectionOwner()>& owner_of) {
+void Connections::has_called(const Peer& peer, const std::function<ConnectionOwner()>& owner_of) {
   const MutexLock lock(mutex_);
-  auto found = unfinished_.begin();
-  while (found != unfinished_.end() && open_.at(*found).peer != peer) ++found;
-  if (found == unfinished_.end()) return std::nullopt;
-  const int fd = *found;
-  ConnectionOwner owner = owner_of();
-  const std::string name = owner.name;
-  const std::size_t most = owner.most;
-  set_owner(fd, std::move(owner));
-  if (of_owner_.at(name).size() <= most) return std::nullopt;
-  for (const int one : std::vector<int>(of_owner_.at(name).begin(), of_owner_.at(name).end())) {
-    if (inode_of(one) != open_.at(one).inode) forget(one);
+  for (const int fd : unfinished_) {
+    Connection& one = open_.at(fd);
+    // Another connection may have had the same peer before.
+    if (one.peer != peer || inode_of(fd) != one.inode) continue;
+    leave_unfinished(fd, one.peer);
+    one.owner = owner_of();
+    of_owner_[one.owner->name].insert(fd);
+    return;
   }
-  const auto share = of_owner_.find(name);
-  if (share == of_owner_.end() || share->second.size() <= most) return std::nullopt;
-  end(fd);
-  return "a connection of " + name + " from " + peer.text() + " was ended: " + name + " has " +
-         std::to_string(most) +
-         " others, which is the bound for one name; use one connection for "
-         "many calls";
 }
 
 std::optional<Connections::Full> Connections::full(const Peer& peer) const {
@@ -99,13 +89,29 @@ void Connections::check(BootTime now) {
       end(fd);
     }
   }
+  if (open_.size() >= bounds_.all) end_beyond_shares();
 }
 
-void Connections::set_owner(int fd, ConnectionOwner owner) {
-  Connection& one = open_.at(fd);
-  leave_unfinished(fd, one.peer);
-  of_owner_[owner.name].insert(fd);
-  one.owner = std::move(owner);
+void Connections::end_beyond_shares() {
+  std::vector<int> beyond;
+  for (const auto& [name, share] : of_owner_) {
+    std::vector<int> newest(share.begin(), share.end());
+    std::ranges::sort(newest, std::greater{},
+                      [&](int fd) MUSTER_REQUIRES(mutex_) { return open_.at(fd).since; });
+    const std::size_t most = open_.at(newest.front()).owner->most;
+    if (newest.size() <= most) continue;
+    newest.resize(newest.size() - most);
+    ended_ = std::to_string(newest.size()) + " connections of " + name +
+             " were ended, because all places were taken and one name may keep " +
+             std::to_string(most) + "; use one connection for many calls";
+    beyond.insert(beyond.end(), newest.begin(), newest.end());
+  }
+  for (const int fd : beyond) end(fd);
+}
+
+std::string Connections::take_ended() {
+  const MutexLock lock(mutex_);
+  return std::exchange(ended_, {});
 }
 
 void Connections::leave_unfinished(int fd, const Peer& peer) {

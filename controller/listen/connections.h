@@ -8,11 +8,13 @@
 // where a bound would forbid a connection, and at most every kCheckApart.
 //
 // gRPC does not say either when a handshake is finished, or whose connection it is. A connection
-// counts as unfinished until its first call whose certificate was accepted; from then on it counts
-// in its owner's share. So one certificate cannot take all places, whatever its role.
+// counts as unfinished until its first call whose certificate was accepted; from then on it is its
+// owner's.
 //
-// Where a bound would forbid a connection, those are ended first that have had no such call in the
-// time of a handshake, and those whose certificate does not count any more.
+// Where a bound would forbid a connection, others are ended first: those that have had no such call
+// in the time of a handshake, those whose certificate does not count any more, and, where all
+// places are taken, the newest ones of an owner who has more than a share. So one certificate
+// cannot keep all places, whatever its role.
 #pragma once
 
 #include <sys/types.h>
@@ -70,11 +72,12 @@ class Connections {
   // descriptor: afterwards the number may already be another file's.
   std::optional<Full> add(int fd, const Peer& peer, BootTime now);
   // A call came over the connection, and its caller may make it. At its first one `owner_of` is
-  // called, with the lock of this object. Returns a line for people if the owner has too many: then
-  // the connection is ended.
-  std::optional<std::string> has_called(const Peer& peer,
-                                        const std::function<ConnectionOwner()>& owner_of);
+  // called, with the lock of this object.
+  void has_called(const Peer& peer, const std::function<ConnectionOwner()>& owner_of);
 
+  // For people: whose connections were ended since the last call, because of a share. Empty:
+  // nobody's.
+  [[nodiscard]] std::string take_ended();
   // For people: "576 of 1024 connections over TCP ...", which bound it is and what it is for.
   [[nodiscard]] std::string text_of(Full full) const;
   [[nodiscard]] std::size_t open() const;        // as last checked
@@ -91,7 +94,7 @@ class Connections {
 
   [[nodiscard]] std::optional<Full> full(const Peer& peer) const MUSTER_REQUIRES(mutex_);
   void check(BootTime now) MUSTER_REQUIRES(mutex_);
-  void set_owner(int fd, ConnectionOwner owner) MUSTER_REQUIRES(mutex_);
+  void end_beyond_shares() MUSTER_REQUIRES(mutex_);
   void leave_unfinished(int fd, const Peer& peer) MUSTER_REQUIRES(mutex_);
   void end(int fd) MUSTER_REQUIRES(mutex_);
   void forget(int fd) MUSTER_REQUIRES(mutex_);
@@ -103,6 +106,7 @@ class Connections {
   std::set<int> unfinished_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::array<std::uint8_t, 16>, std::size_t> of_sender_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::string, std::set<int>> of_owner_ MUSTER_GUARDED_BY(mutex_);  // by its name
+  std::string ended_ MUSTER_GUARDED_BY(mutex_);
   std::optional<BootTime> checked_ MUSTER_GUARDED_BY(mutex_);
 };
 

@@ -34,7 +34,7 @@ struct Controller {
   std::string listen = "0.0.0.0:7070";
   std::string address;               // host:port, by which agents reach it
   std::string state_dir;             // absolute; empty: by the user (rollout/places.h)
-  std::string login_socket;          // absolute, or "none"; empty: by the user
+  std::string login_socket;          // absolute, "none", or empty: as wanted.cc says
   std::vector<std::string> options;  // further words of muster-controller's command line
 };
 

@@ -40,11 +40,14 @@ std::string unit_of(Role role, const std::string& command) {
 }
 
 // Only root can make the place where `muster login` looks. Below the home directory of another user
-// there is none that everybody reaches.
+// there is none that everybody reaches. And without an access file everybody of the controller's
+// host could submit jobs, which run as the agents' user: that is for a person to decide.
 std::string login_socket_of(const Wanted& wanted, const Places& places) {
   if (wanted.login_socket == "none") return {};
   if (!wanted.login_socket.empty()) return wanted.login_socket;
-  return places.root ? enrol::kLoginSocket : "";
+  const bool has_roles = std::ranges::any_of(
+      wanted.options, [](const std::string& word) { return word.starts_with("--access="); });
+  return places.root && has_roles ? enrol::kLoginSocket : "";
 }
 
 }  // namespace

@@ -26,10 +26,18 @@ constexpr std::size_t kQuestionMost = std::size_t{4} << 10U;
 constexpr std::size_t kKeyShown = 100, kUserShown = 30, kHostShown = 128;
 constexpr timeval kPatience{.tv_sec = 10, .tv_usec = 0};
 
-std::string account_shown(const std::string& account) {
-  const std::size_t at = account.find('@');
+// USER@HOST with the bounds of older releases.
+std::string account_cut(const std::string& account) {
+  const std::size_t at = account.rfind('@');
   if (at == std::string::npos) return account;
   return account.substr(0, std::min(at, kUserShown)) + "@" + account.substr(at + 1, kHostShown);
+}
+
+std::string name_lowered(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
 }
 
 std::optional<sockaddr_un> address_of(const std::string& path) {
@@ -80,11 +88,11 @@ const Secret* answer_to(std::string_view question, const AskpassAnswers& answers
   for (const auto& one : answers.passphrases)
     if (question.starts_with("Enter passphrase for key '" + one.path.substr(0, kKeyShown) + "'"))
       return &one.secret;
+  const std::string shown = name_lowered(question);
   for (const auto& one : answers.passwords) {
     for (const std::string& account : one.accounts) {
-      if (question.starts_with(account_shown(account) + "'s password:") ||
-          question.starts_with("(" + account + ") "))
-        return &one.secret;
+      for (const std::string& name : {account, account_cut(account)})
+        if (shown.starts_with(name_lowered(name) + "'s password:")) return &one.secret;
     }
   }
   return nullptr;

@@ -32,9 +32,10 @@ struct AskpassAnswers {
 
 // The answer to a question of `ssh`. Null: there is none. Pure.
 //
-// Source: sshconnect2.c of OpenSSH 7.4 to 9.9, "Enter passphrase for key '%.100s': ",
-// "%.30s@%.128s's password: " and, for keyboard-interactive, "(%s@%s) " before the host's own
-// question (from 8.5 on; before, the question alone, which has no answer here).
+// Source: sshconnect2.c of OpenSSH 7.4 to 9.9, "Enter passphrase for key '%.100s': " and
+// "%.30s@%.128s's password: " (in newer ones without the bounds), with the name in lower case.
+// Questions of keyboard-interactive are the host's own text, so they have no answer here: a host
+// could ask for the secret of another one.
 const Secret* answer_to(std::string_view question, const AskpassAnswers& answers);
 
 // Gives the answers to processes of this user, on a thread of its own, until it is destroyed.

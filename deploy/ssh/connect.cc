@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <functional>
+#include <optional>
+#include <utility>
 
 #include "deploy/ssh/identity.h"
 #include "deploy/ssh/libssh2_connect.h"
@@ -34,20 +36,37 @@ class Choice {
     Attempt attempt = attempt_of(std::move(first), "libssh2 can do what the host needs");
     if (!attempt.error) return std::move(attempt.session);
     if (!openssh_may.empty() && route_.program) {
-      auto openssh = by_openssh(openssh_may);
-      if (openssh.refused && may_answer() && ask_passphrases()) openssh = by_openssh(openssh_may);
-      if (openssh.session) return std::move(openssh.session);
-      if (!attempt.needs_password && may_answer())
-        return with_passwords(attempt_of(std::move(openssh)),
+      Attempt openssh = by_openssh_with_keys(openssh_may);
+      if (!openssh.error) return std::move(openssh.session);
+      if (!attempt.needs_password) {
+        if (!may_answer()) return fail(std::move(*openssh.error));
+        return with_passwords(std::move(openssh),
                               [&] { return attempt_of(by_openssh(openssh_may)); });
-      if (!attempt.needs_password) return fail(std::move(*openssh.error));
+      }
     }
     return with_passwords(std::move(attempt), [&] {
-      return attempt_of(by_libssh2(), "passwords are sent by libssh2");
+      auto next = by_libssh2();
+      // Behind a jump host with a password there may be a host that needs `ssh`.
+      if (!next.openssh_may.empty() && !next.needs_password && route_.program && may_answer())
+        return by_openssh_with_keys(next.openssh_may);
+      return attempt_of(std::move(next), "passwords are sent by libssh2");
     });
   }
 
  private:
+  // Ends what Prompts::ask() began.
+  class Trial {
+   public:
+    Trial(Prompts& prompts, Question question)
+        : prompts_(prompts), question_(std::move(question)) {}
+    Trial(const Trial&) = delete;
+    Trial& operator=(const Trial&) = delete;
+    ~Trial() { prompts_.tried(question_); }
+
+   private:
+    Prompts& prompts_;
+    Question question_;
+  };
   struct Attempt {
     std::unique_ptr<Session> session;
     std::optional<Error> error;
@@ -59,6 +78,7 @@ class Choice {
   Result<std::unique_ptr<Session>> with_passwords(Attempt attempt,
                                                   const std::function<Attempt()>& again) {
     std::vector<int> tries(route_.hops.size());
+    std::optional<Trial> trial;  // until it is known whether the host takes the answer
     while (attempt.needs_password) {
       const std::size_t hop = *attempt.needs_password;
       if (!passwords_[hop]) {
@@ -68,8 +88,10 @@ class Choice {
         alone_[hop] = true;
         tries[hop] = 0;
       }
+      trial.reset();
       if (++tries[hop] > kPasswordTries) break;
       passwords_[hop] = prompts_.ask(password_question(hop));
+      trial.emplace(prompts_, password_question(hop));
       if (!passwords_[hop]) break;
       attempt = again();
       if (attempt.error) continue;
@@ -85,7 +107,8 @@ class Choice {
     const bool jump = hop + 1 < route_.hops.size();
     return {.kind = Question::Kind::Password,
             .subject = account,
-            .text = "password of '" + account + "'" + (jump ? ", the jump host" : "")};
+            .text = "password of '" + account + "'" + (jump ? ", the jump host" : ""),
+            .is_tried = true};
   }
   [[nodiscard]] Question password_question(std::size_t hop) const {
     Question question = question_alone(hop);
@@ -106,35 +129,50 @@ class Choice {
                            .ssh_config = options_.ssh_config,
                            .accept_new = target_.accept_new,
                            .why = why,
-                           .askpass_program = options_.askpass_program,
-                           .by_password = passwords_.back().has_value()};
+                           .askpass_program = options_.askpass_program};
     for (const auto& one : passphrases_)
       request.answers.passphrases.push_back({.path = one.path, .secret = one.secret.copy()});
     for (std::size_t i = 0; i < passwords_.size(); ++i) {
+      request.passwords.push_back(passwords_[i].has_value());
       if (!passwords_[i]) continue;
       const Hop& hop = route_.hops[i];
       AskpassAnswers::Password password{.accounts = {}, .secret = passwords_[i]->copy()};
       for (const std::string& name : {hop.alias, hop.host_name, hop.key_name()})
-        password.accounts.push_back(hop.user + "@" + name);
+        if (!is_of_another(hop, name)) password.accounts.push_back(hop.user + "@" + name);
       request.answers.passwords.push_back(std::move(password));
     }
     return connect_by_openssh(std::move(request), deadline_after(options_.connect_timeout));
   }
   [[nodiscard]] bool may_answer() const { return !options_.askpass_program.empty(); }
-  // Of the key files that have one. False: there is none, or no answer.
-  bool ask_passphrases() {
-    for (const Hop& hop : route_.hops) {
-      for (const std::string& path : hop.identity_files) {
-        const auto key = read_identity(path);
-        if (!key || !key->encrypted || !key->has_private) continue;
-        if (std::ranges::find(passphrases_, path, &AskpassAnswers::Passphrase::path) !=
-            passphrases_.end())
-          continue;
-        if (auto answer = prompts_.ask(passphrase_question(path)))
-          passphrases_.push_back({.path = path, .secret = std::move(*answer)});
-      }
+  // `ssh` shows no port, so two hops may have the same name in its questions.
+  [[nodiscard]] bool is_of_another(const Hop& hop, const std::string& name) const {
+    return std::ranges::any_of(route_.hops, [&](const Hop& other) {
+      return &other != &hop && other.user == hop.user &&
+             (name == other.alias || name == other.host_name || name == other.key_name());
+    });
+  }
+  // Where a hop would take a key, also with the passphrases of its key files.
+  Attempt by_openssh_with_keys(const std::string& why) {
+    auto outcome = by_openssh(why);
+    for (std::size_t i = 0; i < route_.hops.size() && outcome.needs_key && may_answer(); ++i) {
+      if (!ask_passphrases(route_.hops[*outcome.needs_key])) break;
+      outcome = by_openssh(why);
     }
-    return !passphrases_.empty();
+    return attempt_of(std::move(outcome));
+  }
+  // False: there is no further one, or no answer.
+  bool ask_passphrases(const Hop& hop) {
+    const std::size_t before = passphrases_.size();
+    for (const std::string& path : hop.identity_files) {
+      const auto key = read_identity(path);
+      if (!key || !key->encrypted || !key->has_private) continue;
+      if (std::ranges::find(passphrases_, path, &AskpassAnswers::Passphrase::path) !=
+          passphrases_.end())
+        continue;
+      if (auto answer = prompts_.ask(passphrase_question(path)))
+        passphrases_.push_back({.path = path, .secret = std::move(*answer)});
+    }
+    return passphrases_.size() > before;
   }
   Attempt attempt_of(Libssh2Outcome outcome, std::string why) {
     if (outcome.error)

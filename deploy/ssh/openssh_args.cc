@@ -25,7 +25,13 @@ void add_hop(Args& args, const OpenSshPlan& plan, std::size_t at) {
   const Hop& hop = plan.route.hops[at];
   if (!plan.ssh_config.empty()) args.words.insert(args.words.end(), {"-F", plan.ssh_config});
   args.option(plan.has_answers ? "BatchMode=no" : "BatchMode=yes");
-  if (plan.has_answers) args.option("NumberOfPasswordPrompts=1");
+  if (plan.has_answers) {
+    args.option("NumberOfPasswordPrompts=1");
+    args.option("KbdInteractiveAuthentication=no");  // askpass.h says why
+    // `ssh` would send an empty one.
+    if (at >= plan.passwords.size() || !plan.passwords[at])
+      args.option("PasswordAuthentication=no");
+  }
   args.option(std::string("StrictHostKeyChecking=") + (plan.accept_new ? "accept-new" : "yes"));
   std::string files;
   for (const std::string& file : hop.known_hosts)
@@ -84,7 +90,8 @@ std::vector<std::string> master_args(const OpenSshPlan& plan) {
   add_hop(args, plan, target);
   args.option("LogLevel=DEBUG1");
   args.option("ClearAllForwardings=yes");
-  args.option("ControlPersist=120");
+  // What a person has typed cannot be given again, and another host may wait for a person.
+  args.option(plan.has_answers ? "ControlPersist=3600" : "ControlPersist=120");
   args.option("ConnectTimeout=" + std::to_string(std::max<std::int64_t>(seconds, 1)));
   add_way(args, plan, target);
   return with_target(std::move(args), plan);

@@ -18,8 +18,9 @@ struct OpenSshPlan {
   const Route& route;
   std::string ssh_config;
   bool accept_new = false;
-  bool has_answers = false;  // for its questions (askpass.h); otherwise it asks none
-  std::string folder;        // private: the control socket and the logs
+  bool has_answers = false;          // for its questions (askpass.h); otherwise it asks none
+  std::vector<bool> passwords = {};  // by hop: whether there is one among the answers
+  std::string folder;                // private: the control socket and the logs
   Duration connect_time{};
 
   [[nodiscard]] std::string socket() const { return folder + "/s"; }

@@ -99,7 +99,8 @@ Error openssh_failure(std::string_view text, const std::string& entry,
             "the host refused the authentication; it accepts " + log.accepted_methods() +
                 ", and `ssh` tried: " + log.tried() +
                 (asked ? "; is what was typed right?"
-                       : "; passphrases and passwords are asked for at a terminal alone")};
+                       : "; where a passphrase or a password is needed, it is asked for at a "
+                         "terminal alone")};
   }
   if (log.has("administratively prohibited"))
     return {ErrorCode::NotAllowed,
@@ -113,11 +114,12 @@ Error openssh_failure(std::string_view text, const std::string& entry,
   return {ErrorCode::Unreachable, last.empty() ? "`ssh` did not say why" : last};
 }
 
-bool openssh_was_refused(std::string_view text) { return !Log(text).accepted_methods().empty(); }
+bool openssh_needs_key(std::string_view text) {
+  return Log(text).accepted_methods().contains("publickey");
+}
 
 bool openssh_needs_password(std::string_view text) {
-  const std::string methods = Log(text).accepted_methods();
-  return methods.contains("password") || methods.contains("keyboard-interactive");
+  return Log(text).accepted_methods().contains("password");
 }
 
 std::vector<std::string> openssh_notes(std::string_view text) {

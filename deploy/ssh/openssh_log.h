@@ -18,9 +18,9 @@ inline constexpr std::size_t kLogBytesMost = std::size_t{256} << 10U;
 // `ssh` had answers of a person.
 Error openssh_failure(std::string_view log, const std::string& entry,
                       const std::vector<std::string>& files, bool asked = false);
-// Whether the host was reached, and refused everything that was tried; and whether it accepts a
-// password.
-bool openssh_was_refused(std::string_view log);
+// Whether the host was reached, refused everything that was tried, and accepts keys; or passwords,
+// other than by keyboard-interactive.
+bool openssh_needs_key(std::string_view log);
 bool openssh_needs_password(std::string_view log);
 // For people: the key that was recorded.
 std::vector<std::string> openssh_notes(std::string_view log);

@@ -59,7 +59,7 @@ class OpenSshSession final : public Session {
     transport_ = {.kind = TransportKind::OpenSsh,
                   .why = request_.why,
                   .notes = {},
-                  .by_password = request_.by_password};
+                  .by_password = !request_.passwords.empty() && request_.passwords.back()};
   }
   ~OpenSshSession() override {
     if (connected_) (void)ask_master("exit");
@@ -77,6 +77,7 @@ class OpenSshSession final : public Session {
       asked = std::move(*server);
       child.env = askpass_environment(request_.askpass_program, socket);
       plan.has_answers = true;
+      plan.passwords = request_.passwords;
     }
     child.args = master_args(plan);
     const auto end = run_child(child, Source::none());
@@ -132,12 +133,12 @@ class OpenSshSession final : public Session {
   }
   [[nodiscard]] const Transport& transport() const override { return transport_; }
   // After a connect() that failed.
-  [[nodiscard]] bool refused() const { return refused_; }
+  [[nodiscard]] std::optional<std::size_t> needs_key() const { return needs_key_; }
   [[nodiscard]] std::optional<std::size_t> needs_password() const { return needs_password_; }
 
  private:
   void note_refusal(std::string_view log, std::size_t hop) {
-    refused_ = openssh_was_refused(log);
+    if (openssh_needs_key(log)) needs_key_ = hop;
     if (openssh_needs_password(log)) needs_password_ = hop;
   }
   [[nodiscard]] OpenSshPlan plan() const {
@@ -169,7 +170,7 @@ class OpenSshSession final : public Session {
   PrivateFolder folder_;
   Transport transport_;
   bool connected_ = false;
-  bool refused_ = false;
+  std::optional<std::size_t> needs_key_;
   std::optional<std::size_t> needs_password_;
 };
 
@@ -182,7 +183,7 @@ OpenSshOutcome connect_by_openssh(OpenSshRequest request, Deadline deadline) {
   if (auto connected = session->connect(deadline); !connected)
     return {.session = nullptr,
             .error = std::move(connected).error(),
-            .refused = session->refused(),
+            .needs_key = session->needs_key(),
             .needs_password = session->needs_password()};
   return {.session = std::move(session), .error = std::nullopt};
 }

@@ -4,13 +4,15 @@
 //
 // Without answers `ssh` never asks (BatchMode). With answers it gets them from this process
 // (askpass.h). It does not report the signal of a command, only status 255. If this process is
-// killed, the process in the background ends after two minutes without a run.
+// killed, the process in the background ends after two minutes without a run (with answers: an
+// hour).
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "deploy/ssh/askpass.h"
 #include "deploy/ssh/deadline.h"
@@ -27,13 +29,14 @@ struct OpenSshRequest {
   std::string why;  // why it is this transport
   AskpassAnswers answers = {};
   std::string askpass_program = {};  // for them
-  bool by_password = false;          // the target's is among the answers
+  std::vector<bool> passwords = {};  // by hop: whether there is one among the answers
 };
 
 struct OpenSshOutcome {
   std::unique_ptr<Session> session;
   std::optional<Error> error;  // a reason without a context
-  bool refused = false;        // a hop was reached, and accepted nothing
+  // This hop was reached, refused what it was given, and accepts keys.
+  std::optional<std::size_t> needs_key = {};
   // This hop refused what it was given, and accepts a password.
   std::optional<std::size_t> needs_password = {};
 };

@@ -3,12 +3,6 @@
 #include <string_view>
 
 namespace muster::ssh {
-
-Question passphrase_question(const std::string& path) {
-  return {.kind = Question::Kind::Passphrase,
-          .subject = path,
-          .text = "passphrase of the key '" + path + "'"};
-}
 namespace {
 
 bool same(const std::optional<Secret>& one, const Secret& other) {
@@ -17,14 +11,33 @@ bool same(const std::optional<Secret>& one, const Secret& other) {
 
 }  // namespace
 
+Question passphrase_question(const std::string& path) {
+  return {.kind = Question::Kind::Passphrase,
+          .subject = path,
+          .text = "passphrase of the key '" + path + "'"};
+}
+
 std::optional<Secret> PromptOnce::ask(const Question& question) {
   const MutexLock lock(mutex_);
   const auto key = std::make_pair(question.kind, question.subject);
   auto found = answers_.find(key);
+  while (found != answers_.end() && found->second.trying) {
+    changed_.wait(mutex_);
+    found = answers_.find(key);
+  }
   if (found == answers_.end())
     found = answers_.emplace(key, Answer{.secret = inner_.ask(question)}).first;
-  if (!found->second.secret) return std::nullopt;
-  return found->second.secret->copy();
+  Answer& answer = found->second;
+  if (!answer.secret) return std::nullopt;
+  answer.trying = question.is_tried && !answer.taken;
+  return answer.secret->copy();
+}
+
+void PromptOnce::tried(const Question& question) {
+  const MutexLock lock(mutex_);
+  const auto found = answers_.find(std::make_pair(question.kind, question.subject));
+  if (found != answers_.end()) found->second.trying = false;
+  changed_.notify_all();
 }
 
 bool PromptOnce::refused(const Question& question, const Secret& answer) {

@@ -24,6 +24,8 @@ struct Question {
   std::string subject;
   // one line for people, without control characters: "passphrase of the key '/keys/id_ed25519'"
   std::string text;
+  // The caller calls Prompts::tried() when it knows whether the answer was right.
+  bool is_tried = false;
 };
 
 // Of a key's file.
@@ -34,6 +36,8 @@ class Prompts {
   virtual ~Prompts() = default;
   // Nothing: nobody can answer (no terminal), or the person gave no answer.
   virtual std::optional<Secret> ask(const Question& question) = 0;
+  // It is known now whether a host takes the answer, or it will not be known.
+  virtual void tried(const Question& /*question*/) {}
   // A host refused this answer, so it is not given again. An answer that came later stays, and so
   // does one that another host took. True: it is that one, so this host needs another answer.
   virtual bool refused(const Question& /*question*/, const Secret& /*answer*/) { return false; }
@@ -50,11 +54,13 @@ class NoPrompts final : public Prompts {
 };
 
 // Remembers each answer that was not refused, also the one that nobody gave, until it is destroyed.
-// `inner` must live as long.
+// `inner` must live as long. A host's password that no host has taken yet is tried at one host at a
+// time: a slip of the fingers must not lock an account on all of them.
 class PromptOnce final : public Prompts {
  public:
   explicit PromptOnce(Prompts& inner) : inner_(inner) {}
   std::optional<Secret> ask(const Question& question) override;
+  void tried(const Question& question) override;
   bool refused(const Question& question, const Secret& answer) override;
   void accepted(const Question& question, const Secret& answer) override;
   bool knows(const Question& question) override;
@@ -62,10 +68,12 @@ class PromptOnce final : public Prompts {
  private:
   struct Answer {
     std::optional<Secret> secret;
-    bool taken = false;  // by a host
+    bool taken = false;   // by a host
+    bool trying = false;  // at one host; the others wait
   };
   Prompts& inner_;
   Mutex mutex_;
+  CondVar changed_;
   std::map<std::pair<Question::Kind, std::string>, Answer> answers_ MUSTER_GUARDED_BY(mutex_);
 };
 

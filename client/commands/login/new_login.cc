@@ -1,6 +1,7 @@
 #include "client/commands/login/new_login.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -15,6 +16,7 @@
 #include "common/enrol/socket_place.h"
 #include "common/enrol/token.h"
 #include "common/io/file.h"
+#include "common/name_service/users.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/endpoint_file.h"
 
@@ -97,7 +99,9 @@ Result<enrol::Issued> ask_at_socket(const std::string& path, const pki::Key& key
 // and a renewal needs none. At the port a token has a use for each key, so a login there makes one.
 std::optional<pki::Key> key_of_last_login(const LoginFiles& files) {
   const auto last = pki::read_credentials(files.credentials());
-  if (!last || last->identity.role != pki::Role::User) return std::nullopt;
+  const auto own = name_service::find_user(::geteuid());
+  if (!last || !own || last->identity.role != pki::Role::User || last->identity.name != own->name)
+    return std::nullopt;
   auto key = pki::Key::from_pem(last->key_pem);
   if (!key) return std::nullopt;
   return std::move(*key);

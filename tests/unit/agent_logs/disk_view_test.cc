@@ -96,13 +96,10 @@ TEST(DiskView, reads_with_the_rights_of_the_user_of_the_run) {
   std::filesystem::create_directory_symlink(closed, dir.path() / "link");
   const std::string file = (dir.path() / "link" / "file").string();
   {
-    const InReach reach({.user = UserEntry{.name = {},
-                                           .home = {},
-                                           .uid = 65534,
-                                           .gid = 65534,
-                                           .groups = {}},
-                         .container = false,
-                         .mounts = {}});
+    const InReach reach(
+        {.user = UserEntry{.name = {}, .home = {}, .uid = 65534, .gid = 65534, .groups = {}},
+         .container = false,
+         .mounts = {}});
     const DiskView view(nullptr, &reach);
     EXPECT_EQ(view.head(file, 10), "");
     EXPECT_TRUE(view.list((dir.path() / "link").string()).empty());
@@ -120,12 +117,12 @@ TEST(DiskView, does_not_wait_for_the_other_end_of_a_pipe) {
   EXPECT_EQ(DiskView().tail(pipe, 10), "");
   EXPECT_TRUE(DiskView().list(pipe).empty());
   EXPECT_TRUE(InReach(JobReach()).exists(pipe));
-  EXPECT_TRUE(InReach({.user = {}, .container = true, .mounts = {dir.path().string()}})
-                  .exists(pipe));
+  EXPECT_TRUE(
+      InReach({.user = {}, .container = true, .mounts = {dir.path().string()}}).exists(pipe));
 }
 
-// A link in the place of a directory that lies in a mount does not become a mount.
-TEST(JobReach, of_a_start_has_the_outermost_directories) {
+// All of them: the tool of the container mounts each, wherever the site's links lead.
+TEST(JobReach, of_a_start_has_what_the_container_has) {
   v1::NodeLaunch order;
   order.add_make_dirs("/out/job/ckpt/attempt-2");
   order.add_make_dirs("/out/job");
@@ -136,7 +133,8 @@ TEST(JobReach, of_a_start_has_the_outermost_directories) {
   const JobReach reach = reach_of(order, nullptr);
   EXPECT_TRUE(reach.container);
   EXPECT_EQ(std::set<std::string>(reach.mounts.begin(), reach.mounts.end()),
-            (std::set<std::string>{"/out/job", "/data"}));
+            (std::set<std::string>{"/out/job", "/out/job/ckpt/attempt-1", "/out/job/ckpt/attempt-2",
+                                   "/data"}));
   EXPECT_FALSE(reach.user);
   const UserEntry user{.name = {}, .home = {}, .uid = 7, .gid = 7, .groups = {}};
   EXPECT_EQ(reach_of(order, &user).user->uid, 7U);

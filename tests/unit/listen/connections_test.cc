@@ -32,10 +32,9 @@ class ConnectionsTest : public testing::Test {
     if (!full) sockets_.push_back(std::move(socket));
     return full;
   }
-  static std::optional<std::string> call(Connections& of, const Peer& peer,
-                                         const ConnectionOwner& owner = {.name = "user 'ann'",
-                                                                         .most = 9}) {
-    return of.has_called(peer, [&] { return owner; });
+  static void call(Connections& of, const Peer& peer,
+                   const ConnectionOwner& owner = {.name = "user 'ann'", .most = 9}) {
+    of.has_called(peer, [&] { return owner; });
   }
   BootTime now_{seconds(1'000)};
   std::vector<io::UniqueFd> sockets_;
@@ -96,24 +95,43 @@ TEST_F(EndedConnections, WhatHasNotCalledInTheTimeOfAHandshakeGivesItsPlaceToOth
   EXPECT_EQ(connections.unfinished(), 1u);
 }
 
-TEST_F(EndedConnections, AnOwnerHasAShare) {
-  Connections connections({.all = 9, .unfinished = 9, .unfinished_of_sender = 9}, kHandshake);
+TEST_F(EndedConnections, WhereAllPlacesAreTakenOneOwnerKeepsAShare) {
+  Connections connections({.all = 5, .unfinished = 9, .unfinished_of_sender = 9}, kHandshake);
   const ConnectionOwner bob{.name = "user 'bob'", .most = 2};
-  for (int port = 1; port <= 4; ++port) add_pair(peer(1, port), connections);
-  EXPECT_EQ(call(connections, peer(1, 1), bob), std::nullopt);
-  EXPECT_EQ(call(connections, peer(1, 2), bob), std::nullopt);
-  EXPECT_EQ(call(connections, peer(1, 2), bob), std::nullopt) << "its second call";
-  EXPECT_EQ(call(connections, peer(1, 3), bob),
-            "a connection of user 'bob' from 10.0.0.1 was ended: user 'bob' has 2 others, which is "
-            "the bound for one name; use one connection for many calls");
-  EXPECT_TRUE(is_ended(2));
-  EXPECT_EQ(call(connections, peer(1, 4)), std::nullopt) << "ann's";
-  EXPECT_EQ(connections.open(), 3u);
-  // One that he has closed does not count.
-  add_pair(peer(1, 5), connections);
+  for (int port = 1; port <= 4; ++port) {
+    now_ += seconds(1);
+    add_pair(peer(1, port), connections);
+    call(connections, peer(1, port), bob);
+  }
+  EXPECT_FALSE(is_ended(3)) << "there is room";
+  add_pair(peer(2, 1), connections);
+  call(connections, peer(2, 1));  // ann's
+  EXPECT_EQ(connections.take_ended(), "");
+  now_ += Connections::kCheckApart;
+  EXPECT_EQ(add(peer(3, 1), connections), std::nullopt);
+  EXPECT_EQ(connections.take_ended(),
+            "2 connections of user 'bob' were ended, because all places were taken and one name "
+            "may keep 2; use one connection for many calls");
+  EXPECT_EQ(connections.take_ended(), "");
+  EXPECT_FALSE(is_ended(0));
+  EXPECT_FALSE(is_ended(1));
+  EXPECT_TRUE(is_ended(2)) << "the newest ones";
+  EXPECT_TRUE(is_ended(3));
+  EXPECT_FALSE(is_ended(4)) << "ann's";
+  EXPECT_EQ(connections.open(), 4u);
+}
+
+// A connection that was closed without a call had the same address and port.
+TEST_F(ConnectionsTest, ACallIsOfTheSocketThatIsOpen) {
+  Connections connections({.all = 4, .unfinished = 4, .unfinished_of_sender = 4}, kHandshake);
+  EXPECT_EQ(add(peer(1, 1), connections), std::nullopt);
   sockets_.front().reset();
-  EXPECT_EQ(call(connections, peer(1, 5), bob), std::nullopt);
-  EXPECT_FALSE(is_ended(4));
+  const io::UniqueFd other(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));  // has its number
+  EXPECT_EQ(add(peer(1, 1), connections), std::nullopt);
+  call(connections, peer(1, 1));
+  now_ += kHandshake + seconds(1);
+  for (int port = 2; port <= 4; ++port) EXPECT_EQ(add(peer(1, port), connections), std::nullopt);
+  EXPECT_EQ(connections.open(), 4u) << "the dead one is forgotten, the one with a call stays";
 }
 
 TEST_F(EndedConnections, WhoseCertificateDoesNotCountGivesItsPlaceToOthers) {
@@ -165,18 +183,18 @@ TEST_F(ConnectionsTest, MostDescriptorsAreForConnectionsWhereThereAreMany) {
   EXPECT_EQ(few.unfinished, 8u);
   EXPECT_EQ(few.unfinished_of_sender, 4u);
   EXPECT_EQ(few.of_user, 4u);
-  EXPECT_EQ(few.of_node, 2u);
+  EXPECT_EQ(few.of_node, 4u);
   EXPECT_EQ(usual.all, 256u) << "256 are for nodes that join, 512 for logs and files";
   EXPECT_EQ(usual.unfinished, 128u);
   EXPECT_EQ(usual.unfinished_of_sender, 32u);
   EXPECT_EQ(usual.of_user, 64u);
-  EXPECT_EQ(usual.of_node, 16u);
+  EXPECT_EQ(usual.of_node, 64u);
   EXPECT_EQ(bounds_for(1'024, 0).all, 512u);
   EXPECT_EQ(many.all, 64'768u);
   EXPECT_EQ(many.unfinished, 1'024u);
   EXPECT_EQ(many.unfinished_of_sender, 256u);
   EXPECT_EQ(many.of_user, 1'024u);
-  EXPECT_EQ(many.of_node, 64u);
+  EXPECT_EQ(many.of_node, 512u);
   EXPECT_GT(bounds_for(SIZE_MAX, 256).all, many.all);
 }
 

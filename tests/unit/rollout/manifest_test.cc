@@ -73,8 +73,11 @@ TEST(Unit, QuotesWhatSystemdWouldExpand) {
 }
 
 // Where `muster login` looks. Another user than root cannot make that place.
-TEST(Unit, ARootsControllerHasALoginSocket) {
-  Wanted wanted{.role = Role::Controller, .name = "controller", .address = "0.0.0.0:7070"};
+TEST(Unit, ARootsControllerWithRolesHasALoginSocket) {
+  Wanted wanted{.role = Role::Controller,
+                .name = "controller",
+                .address = "0.0.0.0:7070",
+                .options = {"--access=/etc/access.yaml"}};
   Places places{.prefix = "/opt/muster", .state_dir = "/s", .systemd = true, .root = true};
   const std::string usual = "--login-socket=/run/muster/login.sock";
   EXPECT_THAT(command_words(wanted, places), Contains(usual));
@@ -88,6 +91,9 @@ TEST(Unit, ARootsControllerHasALoginSocket) {
   wanted.login_socket = {};
   EXPECT_THAT(command_words(wanted, places), Not(Contains(HasSubstr("--login-socket"))));
   places.root = true;
+  wanted.options = {};  // everybody could submit
+  EXPECT_THAT(command_words(wanted, places), Not(Contains(HasSubstr("--login-socket"))));
+  wanted.options = {"--access=/etc/access.yaml"};
   wanted.role = Role::Agent;
   EXPECT_THAT(command_words(wanted, places), Not(Contains(HasSubstr("--login-socket"))));
 }

@@ -133,6 +133,20 @@ TEST(OpenSshArgs, EveryHopIsAsStrict) {
               Contains("StrictHostKeyChecking=accept-new"));
 }
 
+// An empty password would count as a failed login.
+TEST(OpenSshArgs, OnlyAHopWithAnAnswerGetsAPassword) {
+  const Hop jump{.alias = "b", .host_name = "10.0.0.1", .user = "j"};
+  const Hop last{.alias = "n", .host_name = "10.0.0.2", .user = "u"};
+  const Route route = route_of({jump, last});
+  const auto args = master_args(
+      {.route = route, .has_answers = true, .passwords = {false, true}, .folder = "/tmp/d"});
+  EXPECT_THAT(args, testing::Not(Contains("PasswordAuthentication=no")));
+  EXPECT_THAT(args, Contains("KbdInteractiveAuthentication=no"));
+  EXPECT_THAT(args, Contains(testing::AllOf(HasSubstr("ProxyCommand="),
+                                            HasSubstr("PasswordAuthentication=no"))));
+  EXPECT_THAT(master_args({.route = route, .folder = "/tmp/d"}), Contains("BatchMode=yes"));
+}
+
 TEST(OpenSshLog, WhatIsNotRecognizedIsShown) {
   const auto text = [](std::string_view log) {
     return openssh_failure(log, "[n]:2200", {"/kh"}).message;
@@ -149,17 +163,21 @@ TEST(OpenSshLog, WhatIsNotRecognizedIsShown) {
 
 TEST(OpenSshLog, SaysWhetherAPasswordWouldHelp) {
   const std::string_view keys = "u@n: Permission denied (publickey).\n",
-                         both = "u@n: Permission denied (publickey,keyboard-interactive).\n";
-  EXPECT_TRUE(openssh_was_refused(keys));
+                         both =
+                             "u@n: Permission denied (publickey,password,keyboard-interactive).\n";
+  EXPECT_TRUE(openssh_needs_key(keys));
   EXPECT_FALSE(openssh_needs_password(keys));
   EXPECT_TRUE(openssh_needs_password(both));
-  EXPECT_FALSE(openssh_was_refused("debug1: Connection established.\n"));
+  EXPECT_FALSE(openssh_needs_key("u@n: Permission denied (password).\n"));
+  EXPECT_FALSE(openssh_needs_password("u@n: Permission denied (keyboard-interactive).\n"))
+      << "its questions are the host's own";
+  EXPECT_FALSE(openssh_needs_key("debug1: Connection established.\n"));
 }
 
 TEST(Askpass, AnswersOnlyItsOwnQuestions) {
   AskpassAnswers answers;
   answers.passphrases.push_back({.path = "/k/" + std::string(120, 'x'), .secret = Secret("one")});
-  answers.passwords.push_back({.accounts = {"u@alias", "u@10.0.0.1"}, .secret = Secret("two")});
+  answers.passwords.push_back({.accounts = {"u@Alias", "u@10.0.0.1"}, .secret = Secret("two")});
   const auto answer = [&](const std::string& question) -> std::string {
     const Secret* found = answer_to(question, answers);
     return found == nullptr ? "" : found->c_str();
@@ -167,7 +185,8 @@ TEST(Askpass, AnswersOnlyItsOwnQuestions) {
   EXPECT_EQ(answer("Enter passphrase for key '/k/" + std::string(97, 'x') + "': "), "one");
   EXPECT_EQ(answer("Enter passphrase for key '/k/y': "), "");
   EXPECT_EQ(answer("u@10.0.0.1's password: "), "two");
-  EXPECT_EQ(answer("(u@alias) Password: "), "two");
+  EXPECT_EQ(answer("u@alias's password: "), "two") << "`ssh` shows lower case";
+  EXPECT_EQ(answer("(u@alias) Password: "), "") << "a text of the host";
   EXPECT_EQ(answer("u@10.0.0.2's password: "), "");
   EXPECT_EQ(answer("root@alias's password: "), "");
   EXPECT_EQ(answer("Password: "), "");
