@@ -192,11 +192,13 @@ rm -f "$dir/command-line" "$dir/command-line.new" "$dir/credentials.pem" "$dir/c
     script += std::string(kOtherRole) + "if [ -n \"$other_there\" ]; then exit 0; fi\n";
     for (const std::string& version : deployed.versions) {
       const std::string bin = places.bin(version);
+      // One process removes what the version has: there may be hundreds of versions.
+      script += "rm -f";
       for (const Role each : {Role::Controller, Role::Agent})
         for (const std::string_view name : programs_of(each))
-          script += fmt::format("rm -f {0} {0}.new\n", shell_word(fmt::format("{}/{}", bin, name)));
-      script += fmt::format("rmdir {} 2>/dev/null || :\nrmdir {} 2>/dev/null || :\n",
-                            shell_word(bin), shell_word(places.prefix + "/" + version));
+          script += fmt::format(" {0} {0}.new", shell_word(fmt::format("{}/{}", bin, name)));
+      script += fmt::format("\nrmdir {} {} 2>/dev/null || :\n", shell_word(bin),
+                            shell_word(places.prefix + "/" + version));
     }
     script += "rm -f \"$link\" \"$link.new\"; rmdir \"$prefix\" 2>/dev/null || :\n";
   }
