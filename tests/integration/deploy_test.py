@@ -139,8 +139,12 @@ class DeployTest(unittest.TestCase):
 class WholeLife(DeployTest):
     """Up, a job over two nodes, up again, an agent that dies, down."""
 
+    # Without `access` a person has to say so: whoever logs in may submit jobs.
+    controller = {"login_socket": "/run/muster/login.sock"}
+
     def test_it(self):
         fleet = self.fleet
+        fleet.write_hosts(controller=self.controller)
         plan = fleet.deploy("plan")
         self.assertIn("upload muster, muster-controller", plan)
         for host in fleet.hosts:
@@ -216,7 +220,7 @@ class WholeLife(DeployTest):
     def a_changed_option_starts_one_agent(self, _):
         host, other = self.fleet.hosts[1:3]
         pids = self.agent_pid(host), self.agent_pid(other)
-        self.fleet.write_hosts(agent=lambda number: {"labels": {"rack": "r1"}} if number == 1 else {})
+        self.fleet.write_hosts(agent=lambda number: {"labels": {"rack": "r1"}} if number == 1 else {}, controller=self.controller)
         up = self.fleet.deploy("up")
         self.assertEqual(up.count(" done "), 1, up)
         self.assertNotEqual(self.agent_pid(host), pids[0])
