@@ -262,6 +262,10 @@ class Sudo(FieldTest):
         self.assertEqual(wrong.text.count("password of ann"), 2, "each question is asked once for all hosts")
         self.assertNotIn(SECRET, wrong.text)
         self.assert_credentials()
+        for host in fleet.hosts:
+            self.assertNotIn(SECRET, host.sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' ' '; cat /var/lib/muster/*/*.log 2>/dev/null"))
+        down = Typed(fleet, "down", "--purge").until("password of ann").type(SECRET + "\n").wait()
+        self.assertEqual(down.status, 0, down.text)
 
     def assert_credentials(self):
         for host in self.fleet.hosts[1:]:
@@ -391,8 +395,6 @@ class HardenedHosts(FieldTest):
         self.assertEqual(wrong.status, 1, wrong.text)
         self.assertRegex(wrong.text, r"n2: .*problem:.*refused the authentication.*; is what was typed right")
         self.assertNotIn("password of", wrong.text)  # the key is there now
-        for host in fleet.hosts:
-            self.assertNotIn(SECRET, host.sh("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' ' '"))
 
 
 def login_shell(path):
