@@ -19,6 +19,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cluster import DEADLINE, SLOW, Cluster, Trace, wait_until  # noqa: E402
+from state_copy import copy_of, put_back  # noqa: E402
 
 STEPS, AGAIN_STEPS, STEP_MS = 1200 * SLOW, 250 * SLOW, 20
 UNKNOWN = 1_000_000  # attempts' numbers go on behind so many
@@ -78,7 +79,7 @@ class Restore(unittest.TestCase):
             self.assertEqual(cluster.show(queued)["phase"], "queued")
 
             cluster.kill("controller")
-            shutil.copytree(state, copy)
+            copy_of(state, copy)
             cluster.start("controller")
             cluster.output("cancel", other)
             cluster.muster("wait", other)
@@ -87,8 +88,7 @@ class Restore(unittest.TestCase):
             self.assertEqual(len(before), 2)
 
             cluster.kill("controller")
-            shutil.rmtree(state)
-            shutil.copytree(copy, state)
+            put_back(copy, state)
             cluster.start("controller", wait=False)
             message = self.pauses(cluster, job)
             cluster.restart(
@@ -123,8 +123,7 @@ class Restore(unittest.TestCase):
 
             # The same copy once more. It has nothing of the accepted loss, and agents know its generation.
             cluster.kill("controller")
-            shutil.rmtree(state)
-            shutil.copytree(copy, state)
+            put_back(copy, state)
             cluster.start("controller", wait=False)
             self.assertIn(
                 "that was generation 1 of its lineage", self.pauses(cluster, job), "not paused by it"
@@ -154,14 +153,13 @@ class Restore(unittest.TestCase):
                 lambda: "being set up" in cluster.output("why", job), what="the setup to run"
             )
             cluster.kill("controller")
-            shutil.copytree(state, copy)
+            copy_of(state, copy)
             cluster.start("controller")
             gate.open(2)
             trace.wait(job, 3)
             before = self.ranks(cluster, job)
             cluster.kill("controller")
-            shutil.rmtree(state)
-            shutil.copytree(copy, state)
+            put_back(copy, state)
             cluster.controller("--accept-loss")
             self.assertEqual(cluster.show(job)["attempt"], 1)
             cluster.wait(job)

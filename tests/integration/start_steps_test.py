@@ -19,7 +19,6 @@ Run:  /usr/bin/python3 tests/integration/start_steps_test.py [-v] [CASE]
 
 import os
 import re
-import shutil
 import signal
 import sys
 import unittest
@@ -30,6 +29,7 @@ import hanging_disk  # noqa: E402
 import namespaces  # noqa: E402
 from cluster import STUB, Cluster, Trace, kill_process, wait_until  # noqa: E402
 from hanging_disk import HangingDisk  # noqa: E402
+from state_copy import copy_of, put_back  # noqa: E402
 
 AGENT = ("--cgroup", "none", "--min-free", "1")
 PROMPT = "45s"  # less than any step's bound, and than the controller's
@@ -94,13 +94,12 @@ class Starts(unittest.TestCase):
         job = self.cluster.submit(spec)
         trace.wait(job, 1)
         self.cluster.kill("controller")
-        shutil.copytree(state, copy)
+        copy_of(state, copy)
         self.cluster.start("controller")
         while not self.cluster.show(job).get("checkpoints"):
             trace.wait(job, trace.best() + 1)
         self.cluster.kill("controller")
-        shutil.rmtree(state)
-        shutil.copytree(copy, state)
+        put_back(copy, state)
         self.cluster.controller("--accept-loss")
         trace.wait(job, trace.best() + 1)
         return job, trace
