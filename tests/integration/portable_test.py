@@ -133,7 +133,11 @@ class Roots(unittest.TestCase):
             }
             root.write("tmp/job.yaml", json.dumps(spec))  # JSON is YAML
             root.muster("run", "-d", "/tmp/job.yaml")
-            root.muster("wait", "two", "--timeout", f"{DEADLINE / 2:.0f}s")
+            try:
+                root.muster("wait", "two", "--timeout", f"{DEADLINE / 2:.0f}s")
+            except AssertionError as error:
+                story = root.muster("why", "two") + root.muster("logs", "two")
+                raise AssertionError(f"{error}{story}") from None
             logs = [
                 root.muster("logs", "two", "-f", "--raw", "--rank", str(rank)) for rank in range(2)
             ]
