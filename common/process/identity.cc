@@ -49,7 +49,10 @@ Result<ProcStat> parse_stat(std::string_view text) {
 }
 
 Result<ProcStat> read_stat(pid_t pid) {
-  auto text = io::read_file("/proc/" + std::to_string(pid) + "/stat", 16384);
+  // Of its first thread, which has the same fields. For /proc/PID/stat of the own process, qemu's
+  // user emulation makes up others, with a start time that differs from what other processes read.
+  const std::string number = std::to_string(pid);
+  auto text = io::read_file("/proc/" + number + "/task/" + number + "/stat", 16384);
   // If a process exits while its stat is read, the read fails with ESRCH, not ENOENT.
   if (!text)
     return fail(::kill(pid, 0) != 0 && errno == ESRCH ? ErrorCode::NotFound : text.error().code,
