@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
@@ -162,7 +163,9 @@ struct LoginSocket::Impl : std::enable_shared_from_this<Impl> {
     if (connections.size() >= options.connections)
       return refuse(EnrolCause::Full,
                     "the controller's socket has as many connections as it serves");
-    if (has_share(of_user, *uid, options.of_a_user))
+    const std::size_t of_a_user =
+        block ? std::min(options.of_a_user, (options.of_a_block + 3) / 4) : options.of_a_user;
+    if (has_share(of_user, *uid, of_a_user))
       return refuse(EnrolCause::AddressFull, "this user has its share of the connections");
     if (block && has_share(of_block, *block, options.of_a_block))
       return refuse(EnrolCause::AddressFull,

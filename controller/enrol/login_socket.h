@@ -10,8 +10,8 @@
 // Everybody on the machine may connect, so everything has a bound: the connections, those of one
 // user, their time and their bytes. One user may have many uids: root in a container, or whoever
 // has a range of /etc/subuid. Such ranges begin above 65535, so uids above that also share the
-// bound of their block of 65536. A connection beyond a bound is told so, and closed at once. What
-// goes wrong is counted and logged by its cause (trouble.h).
+// bound of their block of 65536, of which one uid has a quarter. A connection beyond a bound is
+// told so, and closed at once. What goes wrong is counted and logged by its cause (trouble.h).
 #pragma once
 
 #include <chrono>

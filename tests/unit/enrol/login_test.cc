@@ -252,6 +252,29 @@ TEST_F(LoginSocketTest, ManyUidsOfOneUserLeaveRoomForOthers) {
   EXPECT_TRUE(login()) << "there is room for another user";
 }
 
+// Users of a company's directory have such uids, too: two of them must not shut out all others.
+TEST_F(LoginSocketTest, AUidOfABlockHasAQuarterOfIt) {
+  if (::setresuid(100'000, 100'000, 0) != 0) GTEST_SKIP() << "this process can have no other uid";
+  ASSERT_EQ(::setresuid(0, 0, 0), 0);
+  start({.path = {},
+         .own = {},
+         .of_a_user = 8,
+         .of_a_block = 4,
+         .most = std::chrono::milliseconds(500)});
+  std::filesystem::permissions(std::filesystem::path(path()).parent_path().parent_path(),
+                               std::filesystem::perms(0755));
+  const auto as = [&](std::uint32_t uid) {
+    EXPECT_EQ(::setresuid(uid, uid, 0), 0);
+    auto fd = raw({});
+    EXPECT_EQ(::setresuid(0, 0, 0), 0);
+    return fd;
+  };
+  const auto first = as(100'000);
+  EXPECT_THAT(all_of(as(100'000)), HasSubstr("this user has its share of the connections"));
+  const auto second = as(100'001);
+  EXPECT_THAT(all_of(second), testing::Not(HasSubstr("share"))) << "served until its time is over";
+}
+
 TEST_F(LoginSocketTest, AnAnswerThatNeverComes) {
   passwd("ann");
   answers_ = false;
