@@ -13,6 +13,7 @@
 
 #include "agent/container/container_command.h"
 #include "agent/container/container_image.h"
+#include "agent/launch/job_reach.h"
 #include "agent/launch/nearest_file.h"
 #include "agent/launch/now_preparing.h"
 #include "common/io/file.h"
@@ -174,6 +175,8 @@ Result<PreparedContainer> prepare_container(const v1::NodeLaunch& order,
   prepared.launch.add_tool(tool->program);
   for (const std::string& word : tool->args) prepared.launch.add_tool(word);
   for (std::string& word : *command) prepared.launch.add_argv(std::move(word));
+  for (std::string& root : mount_roots(mount_sources(prepared.launch)))
+    prepared.launch.add_mount_roots(std::move(root));
   return prepared;
 }
 

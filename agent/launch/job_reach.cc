@@ -17,7 +17,6 @@ namespace muster::agent {
 namespace {
 
 bool is_in(std::string_view path, std::string_view dir) {
-  while (dir.ends_with('/')) dir.remove_suffix(1);
   return path.starts_with(dir) && (path.size() == dir.size() || path[dir.size()] == '/');
 }
 
@@ -34,11 +33,20 @@ JobReach reach_of(const v1::NodeLaunch& order, const UserEntry* owner) {
   for (const std::string& dir : {order.resume().source(), order.scan_first().dir()})
     if (!dir.empty()) all.push_back(dir);
   for (const v1::Fetch& fetch : order.fetches()) all.push_back(fetch.path());
-  for (std::string& dir : all) {
-    while (dir.ends_with('/')) dir.pop_back();
-  }
-  reach.mounts = std::move(all);
+  reach.mounts = mount_roots(all);
   return reach;
+}
+
+std::vector<std::string> mount_roots(const std::vector<std::string>& sources) {
+  std::vector<std::string> roots;
+  for (const std::string& source : sources) {
+    std::error_code unknown;
+    std::string root = std::filesystem::weakly_canonical(source, unknown).string();
+    if (unknown) continue;  // a path that cannot be looked up holds nothing that is read
+    while (root.ends_with('/')) root.pop_back();
+    roots.push_back(std::move(root));
+  }
+  return roots;
 }
 
 bool InReach::allows(int fd) const {
@@ -48,14 +56,7 @@ bool InReach::allows(int fd) const {
       ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), name.data(), name.size());
   if (length <= 0) return false;
   const std::string_view path(name.data(), static_cast<std::size_t>(length));
-  if (std::ranges::any_of(reach_.mounts, [&](const auto& dir) { return is_in(path, dir); }))
-    return true;
-  // The path of a mount may have links of the site.
-  return std::ranges::any_of(reach_.mounts, [&](const std::string& dir) {
-    std::error_code unknown;
-    const std::string real = std::filesystem::canonical(dir, unknown).string();
-    return !unknown && is_in(path, real);
-  });
+  return std::ranges::any_of(reach_.mounts, [&](const auto& dir) { return is_in(path, dir); });
 }
 
 bool InReach::exists(const std::string& path) const {

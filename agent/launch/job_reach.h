@@ -4,7 +4,8 @@
 //
 //   - Another user's job: files are read with that user's rights.
 //   - A job in a container: only what lies in one of the container's mounts is read. The open file
-//     shows where it lies, however fast somebody replaces a part of its path.
+//     shows where it lies, however fast somebody replaces a part of its path. Where the mounts are
+//     is looked up once, before the container starts: later the job may replace what is above one.
 //   - Any other job has the agent's own rights. Its links are followed wherever they lead.
 #pragma once
 
@@ -22,8 +23,11 @@ namespace muster::agent {
 struct JobReach {
   std::optional<UserEntry> user{};    // none: the agent's own
   bool container = false;             // only what is in one of `mounts` is read
-  std::vector<std::string> mounts{};  // absolute paths on the node
+  std::vector<std::string> mounts{};  // absolute paths on the node, as mount_roots() makes them
 };
+
+// The places of directories, which need not exist, without links, as far as they exist now.
+std::vector<std::string> mount_roots(const std::vector<std::string>& sources);
 
 // For a start, whose container does not exist yet. `owner` as in StartWork.
 JobReach reach_of(const v1::NodeLaunch& order, const UserEntry* owner);

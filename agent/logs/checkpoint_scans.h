@@ -29,7 +29,7 @@ namespace muster::agent {
 class CheckpointScans final : public Watcher, public std::enable_shared_from_this<CheckpointScans> {
  public:
   CheckpointScans(WatchTools& tools, std::shared_ptr<PublishedRun> run, SaveDir dir,
-                  JobReach reach = {})
+                  JobReach reach)
       : tools_(tools),
         run_(std::move(run)),
         dir_(std::move(dir)),

@@ -34,8 +34,8 @@ class FileWatch final : public Watch {
   Result<void> add(const RunKey& run, const std::filesystem::path& run_dir,
                    const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
                    const std::vector<std::string>& auxiliaries,
-                   const std::map<std::uint32_t, std::string>& success_files = {},
-                   const JobReach& reach = {}) override;
+                   const std::map<std::uint32_t, std::string>& success_files,
+                   const JobReach& reach) override;
   Result<void> follow(const RunKey& run, const ScriptLog& log) override;
   void rank_ended(const RunKey& run, RankNo rank, bool failed) override;
   void run_swept(const RunKey& run) override;

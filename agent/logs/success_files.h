@@ -35,7 +35,7 @@ class SuccessFiles final : public Watcher, public std::enable_shared_from_this<S
     [[nodiscard]] const std::string& any() const;
   };
   SuccessFiles(WatchTools& tools, const PublishedRun& run, RankEndings& endings, Paths paths,
-               JobReach reach = {})
+               JobReach reach)
       : tools_(tools),
         run_(run.key),
         endings_(endings),

@@ -134,8 +134,8 @@ class Watch : public LogSource {
   virtual Result<void> add(const RunKey& run, const std::filesystem::path& run_dir,
                            const v1::Watching& watching, const std::vector<std::uint32_t>& ranks,
                            const std::vector<std::string>& auxiliaries,
-                           const std::map<std::uint32_t, std::string>& success_files = {},
-                           const JobReach& reach = {}) = 0;
+                           const std::map<std::uint32_t, std::string>& success_files,
+                           const JobReach& reach) = 0;
   // Makes the file into which the run's script (its only rank) sends the output of a training rank
   // an auxiliary log. The file counts for the script: its steps, its success, and why it ended.
   // After run_swept the file is copied at most for `last_scan`. Idempotent. The file may be on any

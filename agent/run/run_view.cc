@@ -308,7 +308,11 @@ JobReach RunView::reach() const {
                   .gid = launch_->gid(),
                   .groups = {launch_->groups().begin(), launch_->groups().end()}};
   reach.container = launch_->has_container();
-  if (reach.container) reach.mounts = mount_sources(launch_->container());
+  if (!reach.container) return reach;
+  // Of an older agent's record: those that are no links. This thread looks up nothing.
+  const auto& roots = launch_->container().mount_roots();
+  reach.mounts = roots.empty() ? mount_sources(launch_->container())
+                               : std::vector<std::string>(roots.begin(), roots.end());
   return reach;
 }
 

@@ -24,7 +24,7 @@ namespace muster::agent {
 // - Io: it cannot be read.
 Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
                                            v1::CheckpointReading& reading,
-                                           const JobReach& reach = {});
+                                           const JobReach& reach);
 
 // Carries out NodeLaunch.scan_first and fills reading.found. Returns a sentence about what was
 // found; empty: nothing was found.

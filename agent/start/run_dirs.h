@@ -30,6 +30,6 @@ Result<void> make_output_dirs(const v1::NodeLaunch& order, const UserEntry* owne
 // The step is checked again before it is linked (checkpoint_reading.h). DataLoss: its checkpoint is
 // missing or torn; if torn, `reading` says what was read. It is read as far as `reach` allows.
 Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* owner,
-                               v1::CheckpointReading& reading, const JobReach& reach = {});
+                               v1::CheckpointReading& reading, const JobReach& reach);
 
 }  // namespace muster::agent

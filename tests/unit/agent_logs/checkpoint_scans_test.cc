@@ -68,7 +68,7 @@ class CheckpointScansTest : public SubjectTest {
     ASSERT_TRUE(checkpoints && *checkpoints);
     const SaveDir dir = (*checkpoints)->save_dir();
     run_ = std::make_shared<PublishedRun>(run_->key, marks_, std::move(*checkpoints));
-    scans_ = std::make_shared<CheckpointScans>(tools(), run_, dir);
+    scans_ = std::make_shared<CheckpointScans>(tools(), run_, dir, JobReach());
   }
   void scan(BootTime at) {
     scans_->pass(at);

@@ -69,8 +69,9 @@ TEST(DiskView, reads_nothing_outside_the_mounts_of_a_container) {
   std::filesystem::create_symlink("file", mount / "latest");
   std::filesystem::create_symlink(outside / "file", mount / "away");
   std::filesystem::create_directory_symlink(outside, mount / "dir");
-  const InReach reach(
-      {.user = {}, .container = true, .mounts = {(dir.path() / "of the site").string()}});
+  const InReach reach({.user = {},
+                       .container = true,
+                       .mounts = mount_roots({(dir.path() / "of the site" / "").string()})});
   const DiskView view(nullptr, &reach);
   const std::vector<std::string> inside{"file", "latest"};
   EXPECT_EQ(names_of(view, mount), inside);
@@ -83,6 +84,27 @@ TEST(DiskView, reads_nothing_outside_the_mounts_of_a_container) {
   EXPECT_FALSE(reach.exists((mount / "away").string()));
   EXPECT_FALSE(reach.exists((mount / "none").string()));
   EXPECT_EQ(DiskView().head((mount / "away").string(), 10), "secret") << "no container";
+}
+
+// Regression: a container that mounts a directory and one below it renamed the lower one, put a
+// link there, and the agent took the link's target for the mount.
+TEST(DiskView, a_mount_is_where_it_was_when_the_container_started) {
+  const test::TempDir dir;
+  const auto upper = dir.path() / "upper", outside = dir.path() / "outside";
+  std::filesystem::create_directories(upper / "lower");
+  std::filesystem::create_directory(outside);
+  std::ofstream(outside / "file") << "secret";
+  const InReach reach({.user = {},
+                       .container = true,
+                       .mounts = mount_roots({upper.string(), (upper / "lower").string(),
+                                              (upper / "made later").string()})});
+  std::filesystem::rename(upper / "lower", upper / "away");
+  std::filesystem::create_directory_symlink(outside, upper / "lower");
+  std::filesystem::create_directory_symlink(outside, upper / "made later");
+  const DiskView view(nullptr, &reach);
+  EXPECT_EQ(view.head((upper / "lower" / "file").string(), 10), "");
+  EXPECT_EQ(view.head((upper / "made later" / "file").string(), 10), "");
+  EXPECT_FALSE(reach.exists((upper / "lower" / "file").string()));
 }
 
 TEST(DiskView, reads_with_the_rights_of_the_user_of_the_run) {

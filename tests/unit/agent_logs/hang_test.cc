@@ -117,7 +117,7 @@ class WatchHang : public WatchTest {
     v1::Watching watching = watching_;
     watching.set_save_dir(made.save.string());
     watching.set_success_file(success_file);
-    const auto added = watch_->add(made.key, run_dir, watching, {0}, {});
+    const auto added = watch_->add(made.key, run_dir, watching, {0}, {}, {}, {});
     EXPECT_TRUE(added.has_value()) << added.error().message;
     return made;
   }

@@ -237,7 +237,7 @@ TEST_F(LogsReplaced, ALinkThatIsFoundIsNotFollowedAndTheRunCanEnd) {
   const RunKey other{JobId("other"), AttemptNo(1)};
   const fs::path other_dir = dir_.path() / "other.1";
   fs::create_directories(other_dir / "logs");
-  ASSERT_TRUE(watch_->add(other, other_dir, watching_, {0}, {}).has_value());
+  ASSERT_TRUE(watch_->add(other, other_dir, watching_, {0}, {}, {}, {}).has_value());
   test::Appender(other_dir / "logs/rank-0.log").write(line(5));
   ASSERT_TRUE(eventually([&] { return reading(other).ranks(0).step() == 5; }));
   ASSERT_TRUE(is_reported());

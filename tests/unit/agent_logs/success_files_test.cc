@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 class SuccessFilesTest : public SubjectTest {
  protected:
   void watch(SuccessFiles::Paths paths) {
-    files_ = std::make_shared<SuccessFiles>(tools(), *run_, *this, std::move(paths));
+    files_ = std::make_shared<SuccessFiles>(tools(), *run_, *this, std::move(paths), JobReach());
   }
   bool goes_on(RankEnding ending) { return files_->explain(ending); }
   [[nodiscard]] bool answers(std::size_t count) {

@@ -108,7 +108,7 @@ class WatchTest : public testing::Test {
   }
   void add(const std::vector<std::uint32_t>& ranks,
            const std::vector<std::string>& auxiliaries = {}) {
-    auto added = watch_->add(run_, run_dir_, watching_, ranks, auxiliaries);
+    auto added = watch_->add(run_, run_dir_, watching_, ranks, auxiliaries, {}, {});
     ASSERT_TRUE(added.has_value()) << added.error().message;
   }
   std::filesystem::path log(int rank) {

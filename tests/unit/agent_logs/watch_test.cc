@@ -79,8 +79,8 @@ TEST_F(WatchTest, every_rank_has_a_success_file_of_its_own) {
   const auto file = [this](int rank) {
     return (run_dir_ / ("strategy-" + std::to_string(rank))).string();
   };
-  ASSERT_TRUE(watch_->add(run_, run_dir_, watching_, {0, 1, 2}, {}, {{0, file(0)}, {1, file(1)}})
-                  .has_value());
+  const std::map<std::uint32_t, std::string> files{{0, file(0)}, {1, file(1)}};
+  ASSERT_TRUE(watch_->add(run_, run_dir_, watching_, {0, 1, 2}, {}, files, {}).has_value());
   std::ofstream(file(1)) << "x";
   for (const std::uint32_t rank : {0, 1, 2}) watch_->rank_ended(run_, RankNo(rank), false);
   ASSERT_TRUE(eventually([&] {
@@ -135,10 +135,10 @@ TEST_F(WatchTest, a_full_disk_takes_the_oldest_unshipped_bytes_and_says_so) {
 TEST_F(WatchTest, unknown_words_are_refused) {
   watching_.set_layout("no-such-layout");
   watching_.set_save_dir("/x");
-  EXPECT_FALSE(watch_->add(run_, run_dir_, watching_, {0}, {}).has_value());
+  EXPECT_FALSE(watch_->add(run_, run_dir_, watching_, {0}, {}, {}, {}).has_value());
   watching_.set_layout("none");
   watching_.set_success_regex("(");
-  const auto added = watch_->add(run_, run_dir_, watching_, {0}, {});
+  const auto added = watch_->add(run_, run_dir_, watching_, {0}, {}, {}, {});
   ASSERT_FALSE(added.has_value());
   EXPECT_NE(added.error().message.find("success.regex"), std::string::npos);
 }

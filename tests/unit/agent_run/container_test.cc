@@ -89,6 +89,24 @@ TEST_F(ContainerTest, RanksRunInItWithTheImagesVariables) {
   EXPECT_THAT(calls(), Not(HasSubstr("\npull "))) << "it was there";
 }
 
+// Success files and checkpoints are read only below them (job_reach.h).
+TEST_F(ContainerTest, TheRecordHasWhereItsMountsAre) {
+  std::filesystem::create_directory(dir_.path() / "disk");
+  std::filesystem::create_directory_symlink(dir_.path() / "disk", dir_.path() / "link");
+  v1::NodeLaunch order = boxed("true");
+  order.mutable_container()->add_mounts()->set_source((dir_.path() / "link").string());
+  HostIncarnation agent(dir_.path() / "state", with_tool());
+  agent.perform(StartRun{.run = kRun, .launch = order});
+  ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) {
+    return seen.swept && seen.worker == WorkerState::Dead;
+  })) << calls();
+  const auto launch = rundir::read_launch(rundir::RunLayout(agent.run_dir()));
+  ASSERT_TRUE(launch && *launch);
+  const auto& roots = (*launch)->container().mount_roots();
+  const std::string disk = std::filesystem::canonical(dir_.path() / "disk").string();
+  EXPECT_THAT(std::vector<std::string>(roots.begin(), roots.end()), testing::Contains(disk));
+}
+
 TEST_F(ContainerTest, WhatTheOrderSetsIsOverTheImage) {
   HostIncarnation agent(dir_.path() / "state", with_tool());
   v1::NodeLaunch order = boxed("echo \"$FROM_IMAGE\"");

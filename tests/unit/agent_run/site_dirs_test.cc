@@ -124,17 +124,17 @@ TEST_F(SiteDirs, ResumeLinksAreMadeWithHisRights) {
   v1::ResumeLinks resume;
   resume.set_dir((dir_.path() / "home/out/resume").string());
   v1::CheckpointReading reading;
-  const auto made = make_resume_links(resume, &user_, reading);
+  const auto made = make_resume_links(resume, &user_, reading, {});
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(owner_of("home/out/resume"), user_.uid);
-  ASSERT_TRUE(make_resume_links(resume, &user_, reading)) << "again";
+  ASSERT_TRUE(make_resume_links(resume, &user_, reading, {})) << "again";
   // His directory is a link to one of root now, in which a directory has the same name.
   fs::remove_all(dir_.path() / "home/out");
   fs::create_directories(dir_.path() / "of root/resume");
   dir_.write("of root/resume/canary", "canary");
   fs::create_directory_symlink(dir_.path() / "of root", dir_.path() / "home/out");
   give("home/out");
-  EXPECT_FALSE(make_resume_links(resume, &user_, reading));
+  EXPECT_FALSE(make_resume_links(resume, &user_, reading, {}));
   EXPECT_EQ(read_text(dir_.path() / "of root/resume/canary"), "canary");
   EXPECT_EQ(
       std::distance(fs::directory_iterator(dir_.path() / "of root"), fs::directory_iterator()), 1);

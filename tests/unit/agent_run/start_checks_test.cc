@@ -218,7 +218,7 @@ std::string shard(const std::string& word) {
 
 Result<void> make_links(const v1::ResumeLinks& resume) {
   v1::CheckpointReading reading;
-  return make_resume_links(resume, nullptr, reading);
+  return make_resume_links(resume, nullptr, reading, {});
 }
 
 TEST(RunDirs, ResumeLinksHoldTheOneStepAndAreMadeAfresh) {
@@ -406,7 +406,7 @@ class ResumeReading : public testing::Test {
   }
   Result<void> make() {
     reading_.Clear();
-    return make_resume_links(resume_, nullptr, reading_);
+    return make_resume_links(resume_, nullptr, reading_, {});
   }
 
   const TempDir dir_;

@@ -171,7 +171,7 @@ class Shipping {
     watch_ = std::move(*watch);
     v1::Watching watching;
     watching.set_grammar("megatron");
-    ASSERT_TRUE(watch_->add(run_, run_dir(), watching, ranks_, auxiliaries_).has_value());
+    ASSERT_TRUE(watch_->add(run_, run_dir(), watching, ranks_, auxiliaries_, {}, {}).has_value());
     push_ = agent::LogPush::start({.chunk = chunk_},
                                   {.channel =
                                        [this] {
