@@ -300,6 +300,28 @@ TEST_F(LoginSocketTest, NobodyElseMayReplaceIt) {
   EXPECT_EQ(enrol::check_socket_place("relative").error().code, ErrorCode::InvalidArgument);
 }
 
+TEST_F(LoginSocketTest, NobodyElseMayReplaceADirectoryAboveIt) {
+  const std::filesystem::path dir = std::filesystem::path(path()).parent_path();
+  std::filesystem::create_directories(dir / "of the site" / "muster");
+  ASSERT_EQ(::chmod(dir.c_str(), 0755), 0);
+  const std::filesystem::path socket = dir / "of the site" / "muster" / "s";
+  EXPECT_TRUE(enrol::check_socket_place(socket));
+  for (const mode_t open : {0777U, 0775U}) {
+    ASSERT_EQ(::chmod((dir / "of the site").c_str(), open), 0);
+    const auto refused = enrol::check_socket_place(socket);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::NotAllowed);
+    EXPECT_THAT(refused.error().message,
+                HasSubstr("others may write in '" + (dir / "of the site").string() + "'"));
+  }
+  // A link is as good as the directory that has it, and as what it leads to.
+  std::filesystem::create_directory_symlink(dir / "of the site" / "muster", dir / "link");
+  EXPECT_FALSE(enrol::check_socket_place(dir / "link" / "s"));
+  ASSERT_EQ(::chmod((dir / "of the site").c_str(), 01777), 0);
+  EXPECT_TRUE(enrol::check_socket_place(socket)) << "each may replace only what is his";
+  EXPECT_TRUE(enrol::check_socket_place(dir / "link" / "s"));
+}
+
 TEST_F(LoginSocketTest, ItsDirectoryIsOfRootOrOfTheController) {
   constexpr std::uint32_t kOther = 4'321, kController = 1'234;
   const std::filesystem::path dir = std::filesystem::path(path()).parent_path();
