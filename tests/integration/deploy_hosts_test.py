@@ -330,6 +330,46 @@ class Passwords(FieldTest):
         asked = Typed(fleet, "plan").until("password of 'ann@.*, and of 'ann' on the other hosts: ").type(SECRET + "\n").wait()
         self.assertEqual((asked.status, asked.text.count("password of")), (0, 1), asked.text)
 
+    def refusals(self):
+        counts = []
+        for host in self.fleet.hosts[1:]:
+            with open(f"{host.files}/log", encoding="utf-8", errors="replace") as log:
+                counts.append(log.read().count("Failed password for ann"))
+        return counts
+
+    def test_a_wrong_password_is_tried_at_one_host(self):
+        """Two hosts that refuse it would lock an account of a directory twice as soon."""
+        fleet, before = self.fleet, self.refusals()
+        for host in fleet.hosts[1:]:
+            host.sh("rm -f /home/ann/.ssh/authorized_keys")
+        fleet.write_hosts(agent=lambda number: {"user": "ann"})
+        asked = Typed(fleet, "plan").until("password of 'ann@").type("wrong\n").until("password of 'ann@").type(SECRET + "\n").wait()
+        self.assertEqual((asked.status, asked.text.count("password of")), (0, 2), asked.text)
+        self.assertEqual(sum(self.refusals()) - sum(before), 1, (before, self.refusals()))
+
+    def test_a_host_with_a_password_of_its_own(self):
+        fleet, other = self.fleet, self.fleet.hosts[2]
+        for host in fleet.hosts[1:]:
+            host.sh("rm -f /home/ann/.ssh/authorized_keys")
+        with open(f"{other.files}/shadow", encoding="utf-8") as file:
+            as_before = file.read()
+        other._write("shadow", ssh_hosts.SHADOW.replace("ann:*:", f"ann:{hashed('of n2 alone')}:"), 0o600)
+        try:
+            fleet.write_hosts(agent=lambda number: {"user": "ann"})
+            typed, question = Typed(fleet, "plan"), r"password of 'ann@([^']*)'([^:]*): "
+            for number in range(2):  # which host is asked for first depends on who answers first
+                typed.until(question)
+                asked = re.findall(question, typed.text)
+                self.assertEqual(len(asked), number + 1, typed.text)
+                typed.type(("of n2 alone" if asked[-1][0] == other.address else SECRET) + "\n")
+            typed.wait()
+            self.assertEqual(typed.status, 0, typed.text)
+            self.assertEqual(typed.text.count("password of"), 2, typed.text)
+            self.assertIn("on the other hosts", asked[0][1])
+            self.assertNotIn("on the other hosts", asked[1][1], "it is asked for alone")
+        finally:
+            other._write("shadow", as_before, 0o600)
+
 
 class ProcessTexts:
     """Reads the command line and the environment of every process of this machine, again and again, until stop()."""
@@ -362,6 +402,14 @@ class HardenedHosts(FieldTest):
         },
         2: {"sshd": "Ciphers aes256-gcm@openssh.com"},
     }
+
+    def test_a_password_behind_a_jump_host(self):
+        fleet, first = self.fleet, self.fleet.hosts[1]
+        first.sh("rm -f /home/ann/.ssh/authorized_keys")
+        fleet.write_hosts(agent=lambda number: {"user": "ann", "jump": f"root@{fleet.hosts[0].address}"} if number == 1 else {})
+        typed = Typed(fleet, "plan").until(f"password of 'ann@{first.address}'").type(SECRET + "\n").wait()
+        self.assertEqual(typed.status, 0, typed.text)
+        self.assertRegex(typed.text, "n1: reached by the program ssh")
 
     def test_it(self):
         fleet = self.fleet
