@@ -19,7 +19,7 @@ Result<AuthoritiesNow> open_authorities(const Config& config, const ClusterId& c
 }
 
 void record_replaced(Shell& shell, const Authorities& authorities, const std::string& known,
-                     const Clock& clock) {
+                     std::string actor, const Clock& clock) {
   if (!authorities || known.empty()) return;
   const std::string digest = authorities->certificate().digest();
   if (digest == known) return;
@@ -28,7 +28,7 @@ void record_replaced(Shell& shell, const Authorities& authorities, const std::st
   (void)shell.submit(core::ChangeAuthority{.step = core::AuthorityStep::Signs,
                                            .sha256 = digest,
                                            .signing = digest,
-                                           .actor = "owner"},
+                                           .actor = std::move(actor)},
                      clock.now(), [](const Outcome&, const View&) {});
 }
 

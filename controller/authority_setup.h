@@ -25,7 +25,8 @@ Result<AuthoritiesNow> open_authorities(const Config& config, const ClusterId& c
 
 // Somebody has put another CA into the place of the one that signed. `known`: the digest of that
 // one in the ledger; empty: there was none. Logged and submitted to the shell, which must be open.
+// `actor`: the name of the controller's user.
 void record_replaced(Shell& shell, const Authorities& authorities, const std::string& known,
-                     const Clock& clock);
+                     std::string actor, const Clock& clock);
 
 }  // namespace muster::controller

@@ -1,6 +1,7 @@
 #include "controller/core/peers.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
 #include <utility>
@@ -79,6 +80,7 @@ Peers::Judgement Peers::hello(const v1::Hello& hello, ConnectionId connection,
   if (!refusal && holder != peers_.end()) refusal = outdated(holder->second, hello);
   if (!refusal && holder != peers_.end())
     refusal = other_incarnation(holder->second, hello, arrived, view.presence);
+  if (!refusal) refusal = too_many_changes(hello, view.ledger, arrived);
   Judgement judgement;
   judgement.refusal = std::move(refusal);
   judgement.behind = std::move(behind);
@@ -109,6 +111,26 @@ Peers::Judgement Peers::hello(const v1::Hello& hello, ConnectionId connection,
                     .present = {hello.present().begin(), hello.present().end()},
                     .boot_id = BootId(hello.boot_id())};
   return judgement;
+}
+
+// What changes a node's record is kept for ever. Whoever has a node's certificate could fill the
+// disk with it.
+std::optional<Error> Peers::too_many_changes(const v1::Hello& hello, const Ledger& ledger,
+                                             Now arrived) {
+  const NodeName node(hello.node());
+  const auto known = ledger.nodes.find(node);
+  if (known != ledger.nodes.end() && known->second.instance.str() == hello.instance() &&
+      known->second.boot_id.str() == hello.boot_id() && known->second.version == hello.version() &&
+      google::protobuf::util::MessageDifferencer::Equals(known->second.inventory,
+                                                         hello.inventory()))
+    return std::nullopt;
+  if (changes_.take(node, hello.inventory().ByteSizeLong(), arrived.boot)) return std::nullopt;
+  return refused(ErrorCode::Unreachable,
+                 "connecting node '" + hello.node() +
+                     "': what it says of its devices, disks or version has changed so often that "
+                     "the controller keeps no more of it for some minutes; see what changes there "
+                     "(`muster events " +
+                     hello.node() + "`)");
 }
 
 // A Hello may be on its way for long, and arrive after the agent has given it up and has made a new

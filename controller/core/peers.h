@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "controller/core/change_budget.h"
 #include "controller/core/core.h"
 #include "muster/v1/agent_service.pb.h"
 
@@ -119,12 +120,14 @@ class Peers {
   static std::optional<Error> outdated(const Peer& holder, const v1::Hello& hello);
   std::optional<Error> other_incarnation(Peer& holder, const v1::Hello& hello, Now arrived,
                                          const Presence& presence) const;
+  std::optional<Error> too_many_changes(const v1::Hello& hello, const Ledger& ledger, Now arrived);
   Ending end(std::map<NodeName, Peer>::iterator peer, std::string_view why);
 
   Duration heartbeat_interval_;
   JournalIndex loaded_;
   std::map<NodeName, Peer> peers_;
   std::set<InstanceId> welcomed_;  // since this start
+  ChangeBudget changes_;
 };
 
 // Nodes whose orders may change because of these rows.

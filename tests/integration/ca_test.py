@@ -154,6 +154,14 @@ class Rotation(Ca):
             code, logged = self.agent("n5", old_token, wait=False).ended()
             self.assertNotEqual(code, 0, logged)
             self.assertIn("the cluster's CA was changed meanwhile", logged)
+            # The digest of the new CA is no secret: whoever has the token can put that into it.
+            with open(old_token, encoding="ascii") as file:
+                parts = file.read().strip().split(":")
+            with open(os.open(old_token, os.O_WRONLY | os.O_TRUNC), "w", encoding="ascii") as file:
+                file.write(":".join([*parts[:3], second]))
+            code, logged = self.agent("n6", old_token, wait=False).ended()
+            self.assertNotEqual(code, 0, logged)
+            self.assertIn("when the CA that it is of was dropped", logged)
             self.cluster.trivial()
             self.assertEqual(self.cluster.ranks(), ranks, "nobody was started again")
             gate.open(2)

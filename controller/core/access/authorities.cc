@@ -7,7 +7,8 @@ namespace {
 
 std::string short_digest(const std::string& sha256) { return sha256.substr(0, 16); }
 
-// Another one was put into the place of the CA that signs. Nothing of before counts.
+// Another one was put into the place of the CA that signs. No certificate and no token of before
+// counts. A node that learns of the new CA may renew by its registered key.
 template <class EventOf>
 Decision replaced(const AuthorityRecords& known, const AuthorityChanged& now, EventOf event) {
   Decision made;

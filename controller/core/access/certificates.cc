@@ -16,6 +16,14 @@ std::string revoked_text(const CertificateRecord& record) {
                      record.why.empty() ? "" : ": ", record.why);
 }
 
+std::string revoked_text(const std::string& token, const TokenRecord& record) {
+  return fmt::format("token '{}' was revoked at {}{}", token,
+                     utc_text(record.revoked_at.value_or(WallTime())),
+                     record.of_old_authority
+                         ? ", at the latest when the CA that it is of was dropped; make another one"
+                         : "");
+}
+
 const std::map<std::string, CertificateRecord>& keys_of(const Ledger& ledger,
                                                         const Subject& subject) {
   static const std::map<std::string, CertificateRecord> none;

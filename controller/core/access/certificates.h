@@ -32,5 +32,7 @@ std::optional<Error> refuse_key(const Ledger& ledger, const Subject& subject,
 [[nodiscard]] std::string text_of(const Subject& subject);
 // "its key was revoked at 2026-01-02T03:04:05Z: the machine is lost"
 [[nodiscard]] std::string revoked_text(const CertificateRecord& record);
+// Of a token that is revoked.
+std::string revoked_text(const std::string& token, const TokenRecord& record);
 
 }  // namespace muster::core

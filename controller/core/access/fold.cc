@@ -52,6 +52,13 @@ void revoke(CertificateRecord& record, WallTime at, const std::string& why) {
   record.why = why;
 }
 
+template <class Which>
+void revoke_tokens(AccessRecords& records, WallTime at, const Which& which) {
+  for (auto& [id, token] : records.tokens) {
+    if (which(token) && !token.revoked_at) token.revoked_at = at;
+  }
+}
+
 }  // namespace
 
 void fold_access(AccessRecords& records, WallTime at, const TokenCreated& event) {
@@ -65,7 +72,8 @@ void fold_access(AccessRecords& records, WallTime at, const TokenCreated& event)
                                  .actor = event.actor,
                                  .revoked_at = {},
                                  .joined = {},
-                                 .user = event.user};
+                                 .user = event.user,
+                                 .of_old_authority = false};
 }
 
 void fold_access(AccessRecords& records, WallTime at, const TokenRevoked& event) {
@@ -103,6 +111,11 @@ void fold_access(AccessRecords& records, WallTime at, const CertificateRevoked& 
       revoke(record->second, at, event.why);
     return;
   }
+  // What somebody made who may not come back, nobody else comes in with.
+  if (event.subject.role == SubjectRole::User)
+    revoke_tokens(records, at, [&](const TokenRecord& token) {
+      return token.actor == event.subject.name && token.created_at <= event.before;
+    });
   AllRevoked& all = records.revoked[event.subject];
   all = {.before = std::max(all.before, event.before), .why = event.why};
   if (subject == records.certificates.end()) return;
@@ -119,10 +132,17 @@ void fold_access(AccessRecords& records, WallTime at, const AuthorityChanged& ev
       if (known.next == event.sha256) known.next.clear();
       known.old = std::exchange(known.signing, event.sha256);
       known.signs_since = at;
+      // The first row names the CA of the tokens that there are.
+      if (known.old.empty()) break;
+      for (auto& [id, token] : records.tokens) token.of_old_authority = true;
       break;
     case AuthorityStep::Dropped:
       if (known.next == event.sha256) known.next.clear();
-      if (known.old == event.sha256) known.old.clear();
+      if (known.old == event.sha256) {
+        known.old.clear();
+        // It has the digest of the CA that is gone, which everybody can replace by the other one.
+        revoke_tokens(records, at, [](const TokenRecord& token) { return token.of_old_authority; });
+      }
       known.imported.erase(event.sha256);
       known.dropped.insert(event.sha256);
       break;

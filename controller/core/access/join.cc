@@ -86,8 +86,7 @@ Decision decide_join(const Ledger& ledger, const JoinNode& input, WallTime now) 
                               "create --node` makes one for nodes",
                               doing, input.token));
   if (token.revoked_at)
-    return refuse(ErrorCode::NotAllowed, fmt::format("{}: token '{}' was revoked at {}", doing,
-                                                     input.token, utc_text(*token.revoked_at)));
+    return refuse(ErrorCode::NotAllowed, doing + ": " + revoked_text(input.token, token));
   if (now > token.ends_at)
     return refuse(ErrorCode::NotAllowed,
                   fmt::format("{}: token '{}' ended at {}, by the controller's clock; make "

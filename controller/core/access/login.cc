@@ -87,8 +87,7 @@ Result<std::string> user_of_token(const Ledger& ledger, const std::string& token
                             "with `muster token create --user NAME`",
                             doing, token));
   if (known.revoked_at)
-    return fail(ErrorCode::NotAllowed, fmt::format("{}: token '{}' was revoked at {}", doing, token,
-                                                   utc_text(*known.revoked_at)));
+    return fail(ErrorCode::NotAllowed, doing + ": " + revoked_text(token, known));
   if (now > known.ends_at)
     return fail(ErrorCode::NotAllowed,
                 fmt::format("{}: token '{}' ended at {}, by the controller's clock; ask for "

@@ -25,6 +25,8 @@ struct TokenRecord {
   // The nodes that joined with it, or its user, each with the key. Each counts as one use.
   std::set<std::pair<std::string, std::string>> joined;
   std::string user = {};  // of a personal token; empty: a join token
+  // Made before the CA that signs, whose digest it has not. It ends with the CA of before.
+  bool of_old_authority = false;
 
   // From then on nobody can join or log in with it.
   [[nodiscard]] WallTime over_at() const {

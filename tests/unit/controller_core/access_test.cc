@@ -223,6 +223,31 @@ TEST_F(Access, ANameIsRevokedThoughTheLedgerDoesNotKnowItsCertificates) {
   EXPECT_TRUE(counts({.role = SubjectRole::Node, .name = "ann"}, digest('a'), earlier));
 }
 
+// Regression: an admin who was revoked came back by a token that he had made for another admin.
+TEST_F(Access, WhoIsRevokedByNameLosesTheTokensThatHeMade) {
+  const auto made_by = [&](const std::string& id, const std::string& actor) {
+    ASSERT_FALSE(put(CreateToken{.token = {.token = id,
+                                           .secret_sha256 = digest('5'),
+                                           .nodes = "n*",
+                                           .uses = 9,
+                                           .ends_at = now.wall + hours(24),
+                                           .may_replace = false,
+                                           .actor = actor}})
+                     .refusal);
+  };
+  made_by("his", "mallory");
+  made_by("hers", "ada");
+  ASSERT_FALSE(join("his", "n1", digest('1')).refusal);
+  ASSERT_FALSE(revoke({.role = SubjectRole::Node, .name = "mallory"}).refusal);
+  EXPECT_FALSE(join("his", "n2", digest('2')).refusal) << "a node of that name made none";
+  ASSERT_FALSE(revoke({.role = SubjectRole::User, .name = "mallory"}).refusal);
+  EXPECT_THAT(join("his", "n3", digest('3')).refusal->message, HasSubstr("was revoked at"));
+  EXPECT_FALSE(join("hers", "n4", digest('4')).refusal);
+  now.wall += hours(1);
+  made_by("later", "mallory");  // somebody has let him in again
+  EXPECT_FALSE(join("later", "n5", digest('5')).refusal);
+}
+
 TEST_F(Access, ASerialRevokesItsKeyAlone) {
   ASSERT_FALSE(issue(ann, digest('a')).refusal);
   ASSERT_FALSE(issue(ann, digest('b')).refusal);

@@ -60,6 +60,46 @@ TEST_F(CaChange, GoesItsSteps) {
   EXPECT_EQ(step(AuthorityStep::Published, "c", "b").events.size(), 1U);
 }
 
+// Regression: whoever replaced the digest in a token of the old CA could join with it for 30 days.
+TEST_F(CaChange, TokensEndWithTheirCa) {
+  const auto token = [&](const std::string& id) {
+    EXPECT_FALSE(put(CreateToken{.token = {.token = id,
+                                           .secret_sha256 = std::string(64, '5'),
+                                           .nodes = "n*",
+                                           .uses = 9,
+                                           .ends_at = now.wall + std::chrono::hours(24),
+                                           .may_replace = false,
+                                           .actor = "owner"}})
+                     .refusal);
+  };
+  const auto join = [&](const std::string& id, const std::string& node) {
+    return text(put(JoinNode{.token = id,
+                             .secret_sha256 = std::string(64, '5'),
+                             .node = node,
+                             .certificate = {.serial = node,
+                                             .key = node + std::string(62, 'k'),
+                                             .not_before = now.wall,
+                                             .not_after = now.wall + std::chrono::hours(24)}}));
+  };
+  token("t1");
+  ASSERT_FALSE(step(AuthorityStep::Published, "b", "a").refusal);
+  token("t2");
+  ASSERT_FALSE(step(AuthorityStep::Dropped, "b", "a").refusal) << "aborted";
+  ASSERT_FALSE(step(AuthorityStep::Published, "c", "a").refusal);
+  ASSERT_FALSE(step(AuthorityStep::Signs, "c", "a").refusal);
+  token("t3");
+  for (const std::string id : {"t1", "t2", "t3"}) EXPECT_EQ(join(id, "n" + id), "") << id;
+  ASSERT_FALSE(step(AuthorityStep::Dropped, "a", "c").refusal);
+  for (const std::string id : {"t1", "t2"})
+    EXPECT_THAT(join(id, "n2" + id), HasSubstr("when the CA that it is of was dropped")) << id;
+  EXPECT_EQ(join("t3", "nt4"), "");
+  // The CA was lost, and another one is in its place.
+  ASSERT_FALSE(step(AuthorityStep::Signs, "d", "d").refusal);
+  EXPECT_THAT(join("t3", "nt5"), HasSubstr("was revoked at"));
+  token("t6");
+  EXPECT_EQ(join("t6", "nt6"), "");
+}
+
 TEST_F(CaChange, ANextOneCanBeAborted) {
   ASSERT_FALSE(step(AuthorityStep::Published, "b", "a", true).refusal);
   EXPECT_TRUE(known().imported.contains("b"));

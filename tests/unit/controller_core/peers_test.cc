@@ -89,6 +89,29 @@ TEST_F(PeersTest, TheWelcomeNamesTheClusterTheLineageAndTheEpoch) {
   EXPECT_TRUE(peers.is_welcomed(NodeName("n1")));
 }
 
+// Regression: each changed Hello is a row for ever. A node's certificate wrote 18 MB of them in a
+// second.
+TEST_F(PeersTest, ANodeThatAlwaysSaysSomethingElseIsKeptWithinItsShareOfTheDisk) {
+  const auto changed = [](std::size_t number) {
+    v1::Hello one = hello();
+    one.mutable_inventory()->add_findings(std::to_string(number) + std::string(100'000, 'x'));
+    return one;
+  };
+  std::size_t accepted = 0;
+  std::string refused;
+  while (refused.empty() && accepted < 1'000) {
+    refused = connect(changed(accepted));
+    if (refused.empty()) ++accepted;
+  }
+  EXPECT_GT(accepted, 70U);
+  EXPECT_LT(accepted, 90U) << "of 100 KB, in 8 MiB";
+  EXPECT_TRUE(refused.contains("has changed so often")) << refused;
+  EXPECT_EQ(judge(changed(accepted)).refusal->code, ErrorCode::Unreachable) << "it tries again";
+  EXPECT_EQ(connect(changed(accepted - 1)), "") << "it has the record of that one";
+  now.boot += std::chrono::minutes(2);
+  EXPECT_EQ(connect(changed(accepted)), "");
+}
+
 // An agent of another release has another range of protocols: the newest that both speak is used.
 TEST_F(PeersTest, TheWelcomeChoosesTheNewestCommonProtocol) {
   for (const std::uint32_t newest : {kProtocolMin, kProtocolMax, kProtocolMax + 3}) {
