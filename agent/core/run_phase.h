@@ -119,7 +119,7 @@ struct RunRule {
 inline constexpr std::array kRunRules = {
     // A race for the claim is safer than a signal that may arrive before the worker's signal
     // handler exists. A worker that is quicker is adopted.
-    RunRule{RunPhase::Starting, RunDeed::Nothing, RunDeed::RefuseStopped, RunDeed::Nothing},
+    RunRule{RunPhase::Starting, RunDeed::Nothing, RunDeed::RefuseStopped, RunDeed::RefuseStopped},
     // The agent crashed between the directory and the claim, or a worker died before its claim. The
     // claim decides. If the agent gets it, nothing ever ran here. If a worker was quicker, the next
     // reading of the directory finds it alive and adopts it. There is never a second spawn.
@@ -132,9 +132,11 @@ inline constexpr std::array kRunRules = {
     // search for them.
     RunRule{RunPhase::Refused, RunDeed::Sweep, RunDeed::Sweep, RunDeed::Sweep,
             v1::SWEPT_WHY_NEVER_STARTED},
-    RunRule{RunPhase::Launching, RunDeed::Nothing, RunDeed::Stop, RunDeed::Nothing},
-    RunRule{RunPhase::SettingUp, RunDeed::Nothing, RunDeed::Stop, RunDeed::Nothing},
-    RunRule{RunPhase::Running, RunDeed::Nothing, RunDeed::Stop, RunDeed::Nothing},
+    // A forget means that the controller counts the run as over: another agent of this name has
+    // said so, or a person. Then its devices may be another run's by now.
+    RunRule{RunPhase::Launching, RunDeed::Nothing, RunDeed::Stop, RunDeed::Stop},
+    RunRule{RunPhase::SettingUp, RunDeed::Nothing, RunDeed::Stop, RunDeed::Stop},
+    RunRule{RunPhase::Running, RunDeed::Nothing, RunDeed::Stop, RunDeed::Stop},
     RunRule{RunPhase::Stopping, RunDeed::Nothing, RunDeed::Nothing, RunDeed::Nothing},
     RunRule{RunPhase::Left, RunDeed::Sweep, RunDeed::Sweep, RunDeed::Sweep,
             v1::SWEPT_WHY_WORKER_DIED},

@@ -14,7 +14,10 @@ Decision decide_one(const Deciding& in, const RevokeToken& input) {
   return decide_revoke(in.ledger, input);
 }
 Decision decide_one(const Deciding& in, const JoinNode& input) {
-  return decide_join(in.ledger, input, in.now.wall);
+  const NodeName node(input.node);
+  const bool connected = is_connected(in.presence, node) &&
+                         !is_silent(in.presence, node, in.now.boot, in.limits.silent_after);
+  return decide_join(in.ledger, input, connected, in.now.wall);
 }
 Decision decide_one(const Deciding& in, const RenewNode& input) {
   return decide_renew(in.ledger, input, in.now.wall);

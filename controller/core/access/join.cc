@@ -66,7 +66,7 @@ bool same_digest(std::string_view one, std::string_view other) {
   return different == 0;
 }
 
-Decision decide_join(const Ledger& ledger, const JoinNode& input, WallTime now) {
+Decision decide_join(const Ledger& ledger, const JoinNode& input, bool connected, WallTime now) {
   if (!is_node_name(input.node))
     return refuse(ErrorCode::InvalidArgument,
                   "letting a node join: its name is no name; letters, digits, '.', '_', "
@@ -115,6 +115,12 @@ Decision decide_join(const Ledger& ledger, const JoinNode& input, WallTime now) 
                               doing, input.node));
   if (!replaces)
     return one_more(ledger, subject, input.certificate, input.token, actor, now, doing);
+  // Its agent would be cut off, and what runs there would go on unseen.
+  if (connected)
+    return refuse(ErrorCode::Conflict,
+                  fmt::format("{}: an agent of this name is connected; if another machine is to "
+                              "take its place, `muster node drain {}`, and stop that agent first",
+                              doing, input.node));
   if (auto error = refuse_key(ledger, subject, input.certificate, doing))
     return {.refusal = std::move(error)};
   return accept(CertificateRevoked{.subject = subject,

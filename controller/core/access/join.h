@@ -14,8 +14,9 @@ namespace muster::core {
 
 // The same token, key and node again is the retry of a join whose answer was lost: it is allowed,
 // and counts as no further use. A name that is known with another key is refused, unless the token
-// may replace it: then all other keys of the name are revoked by the same decision.
-Decision decide_join(const Ledger& ledger, const JoinNode& input, WallTime now);
+// may replace it: then all other keys of the name are revoked by the same decision. `connected`: an
+// agent of the name is, and was heard lately; then nothing replaces it.
+Decision decide_join(const Ledger& ledger, const JoinNode& input, bool connected, WallTime now);
 // The certificate of the registered key may have ended, within kAccessKept.
 Decision decide_renew(const Ledger& ledger, const RenewNode& input, WallTime now);
 

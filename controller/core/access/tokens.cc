@@ -57,6 +57,14 @@ Decision decide_create(const Ledger& ledger, const CreateToken& input, WallTime 
   if (tokens.contains(input.token.token))
     return refuse(ErrorCode::Conflict,
                   std::string(doing_with(input.token)) + ": its random id is taken; try again");
+  const Subject node{.role = SubjectRole::Node, .name = input.token.nodes};
+  if (input.token.may_replace && !ledger.nodes.contains(NodeName(node.name)) &&
+      !ledger.access.certificates.contains(node) && !ledger.access.revoked.contains(node))
+    return refuse(ErrorCode::NotFound,
+                  fmt::format("{}: there is no node '{}' whose place another machine could take; "
+                              "`muster node ls` lists them, `muster token create --node {}` is for "
+                              "a new one",
+                              doing_with(input.token), node.name, node.name));
   const auto live = static_cast<std::size_t>(std::ranges::count_if(
       tokens, [&](const auto& entry) { return entry.second.over_at() > now; }));
   if (live >= kTokensLive)

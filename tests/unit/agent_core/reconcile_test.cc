@@ -184,9 +184,15 @@ TEST(Reconcile, DeadWorkerIsSweptUnlessItsLastWordIsThere) {
   EXPECT_TRUE(actions_for(seen, {order_stop()}).empty());
 }
 
+// Regression: another machine had joined under the name, said that nothing was left, and the run of
+// the first one went on beside the next job's.
+TEST(Reconcile, ForgetStopsWhatRuns) {
+  const RunSeen seen = run_in(WorkerState::Alive);
+  EXPECT_EQ(only<SignalStop>(actions_for(seen, {order_forget()})).run, kRun);
+}
+
 TEST(Reconcile, ForgetRemovesOnlyWhatIsSweptAndHasNoWorker) {
   RunSeen seen = run_in(WorkerState::Alive);
-  EXPECT_TRUE(actions_for(seen, {order_forget()}).empty());
   seen.swept = true;
   EXPECT_TRUE(actions_for(seen, {order_forget()}).empty());
   seen.worker = WorkerState::Dead;

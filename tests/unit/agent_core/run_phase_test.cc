@@ -136,7 +136,7 @@ TEST(RunPhase, OfALivingWorkerIsLeftAloneOnThisBoot) {
     const RunPhase phase = phase_of(seen, kBoot);
     EXPECT_EQ(is_supervised(phase), !seen.swept);
     EXPECT_EQ(rule_of(phase).always, RunDeed::Nothing);
-    EXPECT_EQ(rule_of(phase).on_forget, RunDeed::Nothing);
+    EXPECT_EQ(rule_of(phase).on_forget, rule_of(phase).on_stop) << "and never removed";
   }
 }
 

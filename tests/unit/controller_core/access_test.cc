@@ -165,6 +165,9 @@ TEST_F(Access, AKnownNameWithAnotherKeyNeedsATokenThatReplaces) {
   EXPECT_THAT(text(join("t1", "n1", digest('b'))), HasSubstr("`muster node replace n1`"));
   node("n2", 1);  // it registered over the unix socket, without a certificate
   EXPECT_THAT(text(join("t1", "n2", digest('c'))), HasSubstr("known with another key"));
+  EXPECT_THAT(text(token("t3", "n9", 1, true)), HasSubstr("there is no node 'n9'"));
+  ASSERT_FALSE(token("t4", "n2", 1, true).refusal);
+  EXPECT_THAT(text(join("t4", "n2", digest('c'))), HasSubstr("an agent of this name is connected"));
   ASSERT_FALSE(token("t2", "n1", 1, true).refusal);
   const WallTime before = now.wall;
   pass(std::chrono::seconds(2));
