@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "controller/access/call_rules.h"
-#include "tests/unit/controller/cluster_fixture.h"
+#include "tests/unit/controller/hand_node.h"
 
 namespace muster::controller {
 namespace {
@@ -22,7 +22,7 @@ using testing::Not;
 
 constexpr const char* kSecret = "alices-own-words";
 
-class OthersJobs : public ClusterTest {
+class OthersJobs : public HandNodeTest {
  protected:
   struct Answer {
     grpc::Status status;
@@ -200,6 +200,38 @@ TEST_F(OthersJobs, EventsOfTokensHaveNoTextForUsers) {
   EXPECT_EQ(text_for(tcp(pki::Role::User, "vera")), "for operators only");
   for (const auto& entitled : {tcp(pki::Role::User, "olga"), channel_})
     EXPECT_THAT(text_for(entitled), HasSubstr("planted-*"));
+}
+
+// Regression: an unknown owner counted as the user who runs the controller.
+TEST_F(OthersJobs, EventsOfAForgottenJobAreNobodysOwn) {
+  const JobId id(alices());
+  put(core::ProposeArchive{.job = id});
+  put(core::ProposeDropTombstone{.job = id});
+  const auto texts_for = [&](const std::shared_ptr<grpc::Channel>& channel) {
+    const auto stub = v1::JobService::NewStub(channel);
+    const auto call = context();
+    const auto stream = stub->Watch(call.get(), v1::WatchRequest());
+    v1::WatchResponse answer;
+    std::string texts;
+    while (stream->Read(&answer)) {
+      if (answer.event().job_id() != id.str()) continue;
+      texts += answer.event().text() + "\n";
+      if (answer.event().type() == "tombstone-dropped") break;
+    }
+    call->TryCancel();
+    EXPECT_EQ(answer.event().type(), "tombstone-dropped");
+    return texts;
+  };
+  for (const char* user : {kOwnUser, "alice", "bob"}) {
+    const std::string texts = texts_for(tcp(pki::Role::User, user));
+    EXPECT_THAT(texts, Not(HasSubstr(kSecret))) << user;
+    EXPECT_THAT(texts, HasSubstr("of another user's job\n")) << user;
+  }
+  for (const auto& entitled : {tcp(pki::Role::User, "olga"), channel_}) {
+    const std::string texts = texts_for(entitled);
+    EXPECT_THAT(texts, HasSubstr(kSecret));
+    EXPECT_THAT(texts, Not(HasSubstr("of another user's job")));
+  }
 }
 
 TEST_F(OthersJobs, TheOwnerIsTheCertificatesOrTheControllersUser) {
