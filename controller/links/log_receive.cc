@@ -21,8 +21,6 @@ constexpr std::chrono::nanoseconds kSyncApart = std::chrono::seconds(2);
 constexpr std::chrono::nanoseconds kEndsApart = std::chrono::milliseconds(50);
 // No agent of muster sends a longer name, and each answer contains the name as well.
 constexpr std::size_t kAuxiliaryNameMost = 64;
-// for one run on one stream: 64 files of a script's ranks, and the two of an engine
-constexpr std::size_t kAuxiliariesOpenMost = 80;
 
 using StreamPtr = std::shared_ptr<LogStream>;
 using Answers = std::map<logs::LogKey, v1::LogHave>;
@@ -115,6 +113,7 @@ class Receiver final : public LogReceiver {
   // stream.
   Result<void> take_in(const StreamPtr& stream, const v1::PushLogsRequest& request,
                        Answers& answers);
+  [[nodiscard]] bool is_of(const logs::LogKey& key, const LogStream& stream) const;
   Result<void> open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers);
   Result<void> answer(const StreamPtr& stream, const logs::LogKey& key,
                       Result<logs::LogState> state, Answers& answers);
@@ -341,11 +340,13 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
   return {};  // a message of a newer agent
 }
 
+bool Receiver::is_of(const logs::LogKey& key, const LogStream& stream) const {
+  return stream.caller().is_owner || !hooks_.is_of || hooks_.is_of(key, stream.node);
+}
+
 Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers) {
-  const bool wanted =
-      sound(key) && (key.auxiliary.empty() || stream->auxiliaries_open(key) < kAuxiliariesOpenMost);
-  if (!wanted || (hooks_.known && !hooks_.known(key.job, key.attempt)) ||
-      (!stream->caller().is_owner && hooks_.is_of && !hooks_.is_of(key, stream->node))) {
+  if (!sound(key) || (hooks_.known && !hooks_.known(key.job, key.attempt)) ||
+      !is_of(key, *stream)) {
     v1::LogHave have = have_of(key, {});
     have.set_unknown(true);
     answers[key] = std::move(have);
@@ -361,7 +362,7 @@ Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, An
 
 Result<void> Receiver::not_open(const StreamPtr& stream, const logs::LogKey& key, const char* what,
                                 Answers& answers) {
-  if (sound(key)) {
+  if (sound(key) && is_of(key, *stream)) {
     auto state = store_.state(key);
     if (!state || state->durable) return answer(stream, key, std::move(state), answers);
   }

@@ -20,9 +20,8 @@
 // closed on its stream; memory is used only for logs that are not durable yet.
 //
 // A log of an auxiliary process belongs to the node that LogHello named. A log is answered
-// `unknown` if its name cannot be a file name, or if its run has too many such logs open. A log is
-// answered `unknown`, too, if it is another node's. Its agent then leaves this log, and the rest of
-// the stream continues.
+// `unknown` if its name cannot be a file name, or if it is not this node's (is_of). Its agent then
+// leaves this log, and the rest of the stream continues.
 //
 // The hooks are called on the writing or the syncing thread and must be quick; they post long work.
 #pragma once

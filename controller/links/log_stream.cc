@@ -84,14 +84,6 @@ bool LogStream::is_open(const logs::LogKey& key) {
   return open_.contains(key);
 }
 
-std::size_t LogStream::auxiliaries_open(const logs::LogKey& key) {
-  const MutexLock lock(mutex_);
-  // In open_, rank 0's own log comes first, then the auxiliary logs, then the log of rank 1.
-  const auto first = open_.upper_bound({key.job, key.attempt, RankNo(0)});
-  const auto last = open_.lower_bound({key.job, key.attempt, RankNo(1)});
-  return static_cast<std::size_t>(std::distance(first, last)) - (open_.contains(key) ? 1 : 0);
-}
-
 void LogStream::write_locked() {
   if (writing_ || ended_ || answers_.empty()) return;
   response_.Clear();

@@ -58,8 +58,6 @@ class LogStream final : public LogReceiver::Reactor {
   void open(const logs::LogKey& key);
   void close(const logs::LogKey& key);
   [[nodiscard]] bool is_open(const logs::LogKey& key);
-  // How many logs of auxiliary processes of this log's run are open, without this log itself.
-  [[nodiscard]] std::size_t auxiliaries_open(const logs::LogKey& key);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;

@@ -12,6 +12,10 @@ namespace {
 // a job that ended when the last byte arrived.
 constexpr Duration kUnknownKeep = core::Limits().tombstone_keep;
 
+// No run has more: 64 files of a script's ranks, those of an engine's auxiliary processes, and the
+// setup's.
+constexpr std::size_t kAuxiliariesMost = 80;
+
 }  // namespace
 
 void LogsCollected::start(const core::Ledger& ledger) {
@@ -20,7 +24,7 @@ void LogsCollected::start(const core::Ledger& ledger) {
   std::vector<JobId> running;
   const MutexLock lock(mutex_);
   for (const auto& [id, job] : ledger.jobs) {
-    known_.try_emplace(id, std::in_place);
+    known_.try_emplace(id);
     if (job.ended_at)
       finished.emplace_back(*job.ended_at, id);
     else
@@ -54,31 +58,34 @@ bool LogsCollected::known(const JobId& job) const {
   return known_.contains(job);
 }
 
-bool LogsCollected::is_of(const logs::LogKey& key, const NodeName& node) const {
+bool LogsCollected::is_of(const logs::LogKey& key, const NodeName& node) {
   const MutexLock lock(mutex_);
   const auto job = known_.find(key.job);
   if (job == known_.end()) return false;
-  if (!job->second) return true;
-  return std::ranges::any_of(*job->second, [&](const Part& part) {
-    return part.attempt == key.attempt && part.node == node &&
-           (!key.auxiliary.empty() ||
-            (key.rank.value >= part.first.value && key.rank.value - part.first.value < part.count));
-  });
+  for (auto& [part, auxiliaries] : job->second) {
+    if (part.attempt != key.attempt || part.node != node) continue;
+    if (key.auxiliary.empty())
+      return key.rank.value >= part.first.value && key.rank.value - part.first.value < part.count;
+    if (auxiliaries.size() < kAuxiliariesMost) auxiliaries.insert(key.auxiliary);
+    return auxiliaries.contains(key.auxiliary);
+  }
+  return false;
 }
 
 void LogsCollected::add_parts(const JobId& job, AttemptNo attempt,
                               std::span<const core::PlacedNode> nodes) {
   const auto known = known_.find(job);
-  if (known == known_.end() || !known->second) return;
+  if (known == known_.end()) return;
   for (const core::PlacedNode& placed : nodes)
-    known->second->push_back({job, attempt, placed.node, placed.first_rank, placed.rank_count});
+    known->second.push_back(
+        {.part = {job, attempt, placed.node, placed.first_rank, placed.rank_count}});
 }
 
 void LogsCollected::on_release(std::span<const journal::Row> rows) {
   for (const journal::Row& row : rows) {
     if (const auto* submitted = std::get_if<core::JobSubmitted>(&row.event.body)) {
       const MutexLock lock(mutex_);
-      known_.try_emplace(submitted->job, std::in_place);
+      known_.try_emplace(submitted->job);
     } else if (const auto* placed = std::get_if<core::AttemptPlaced>(&row.event.body)) {
       const MutexLock lock(mutex_);
       add_parts(placed->job, placed->attempt, placed->nodes);
@@ -94,7 +101,8 @@ void LogsCollected::on_release(std::span<const journal::Row> rows) {
     } else if (const auto* archived = std::get_if<core::JobArchived>(&row.event.body)) {
       {
         const MutexLock lock(mutex_);
-        if (const auto job = known_.find(archived->job); job != known_.end()) job->second.reset();
+        if (const auto job = known_.find(archived->job); job != known_.end())
+          job->second = std::vector<Open>();
       }
       work_.post("log-archived", [this, job = archived->job] {
         work_.assert_on();

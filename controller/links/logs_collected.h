@@ -13,8 +13,9 @@
 #pragma once
 
 #include <map>
-#include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -34,9 +35,13 @@ class LogsCollected {
   // Called with the ledger of Shell::start(), before anything is served.
   void start(const core::Ledger& ledger);
   [[nodiscard]] bool known(const JobId& job) const;  // any thread
-  // Whether a part of the log's attempt is on this node, with the log's rank. Of a job in the
-  // archive nothing of it is known, and every node's logs are taken. Any thread.
-  [[nodiscard]] bool is_of(const logs::LogKey& key, const NodeName& node) const;
+  // Whether a part of the log's attempt is on this node, with the log's rank. Of logs of no rank
+  // each part has a bound, so that a node cannot make files without end; the answer counts them.
+  //
+  // A job in the archive has no parts any more, so nobody sends logs of it. It went there when its
+  // logs had come, or could not come because their nodes were dead. Such a node that returns is
+  // ordered to forget the run. Any thread.
+  [[nodiscard]] bool is_of(const logs::LogKey& key, const NodeName& node);
   void on_complete(const JobId& job, AttemptNo attempt, RankNo rank);  // any thread
   void on_release(std::span<const journal::Row> rows);                 // strand
 
@@ -48,6 +53,10 @@ class LogsCollected {
     RankNo first;
     std::uint32_t count = 0;
   };
+  struct Open {
+    Part part;
+    std::set<std::string> auxiliaries = {};  // the logs of no rank that were accepted
+  };
   void check(const Part& part) MUSTER_REQUIRES(work_);
   void remove(const JobId& job) MUSTER_REQUIRES(work_);
   void remove_forgotten(WallTime now) MUSTER_REQUIRES(work_);
@@ -58,8 +67,8 @@ class LogsCollected {
   void add_parts(const JobId& job, AttemptNo attempt, std::span<const core::PlacedNode> nodes)
       MUSTER_REQUIRES(mutex_);
   mutable Mutex mutex_;
-  // With the parts of each job's attempts. Not set: the job is in the archive.
-  std::unordered_map<JobId, std::optional<std::vector<Part>>> known_ MUSTER_GUARDED_BY(mutex_);
+  // With the parts of each job's attempts; of a job in the archive, none.
+  std::unordered_map<JobId, std::vector<Open>> known_ MUSTER_GUARDED_BY(mutex_);
   // How many ranks are known to be complete, so that a part of n ranks costs n checks of the store,
   // not n * n.
   std::map<std::tuple<JobId, AttemptNo, NodeName>, std::uint32_t> complete_below_

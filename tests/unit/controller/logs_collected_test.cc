@@ -8,7 +8,7 @@ namespace muster::controller {
 namespace {
 
 TEST_F(HandNodeTest, ALogBelongsToTheNodeWhereItsRankIsPlaced) {
-  const LogsCollected& logs = *controller_->collected;
+  LogsCollected& logs = *controller_->collected;
   const NodeName n1("n1"), n2("n2");
   const JobId waiting(submitted("waiting"));
   const auto log = [](const JobId& job, std::uint32_t attempt, std::uint32_t rank) {
@@ -29,6 +29,46 @@ TEST_F(HandNodeTest, ALogBelongsToTheNodeWhereItsRankIsPlaced) {
   EXPECT_TRUE(logs.is_of(setup, n1));
   setup.node = n2;
   EXPECT_FALSE(logs.is_of(setup, n2)) << "no part of it is there";
+}
+
+// Regression: every node could write logs of archived jobs, of ranks and attempts that never were.
+TEST_F(HandNodeTest, NobodySendsLogsOfAJobInTheArchive) {
+  node();
+  const JobId id(submitted("over"));
+  LogsCollected& logs = *controller_->collected;
+  const logs::LogKey rank{id, AttemptNo(1), RankNo(0)};
+  logs::LogKey setup = rank;
+  setup.auxiliary = "setup";
+  setup.node = NodeName("n1");
+  succeed(id.str());
+  EXPECT_TRUE(logs.is_of(rank, NodeName("n1"))) << "it has ended, and may have more to send";
+  EXPECT_TRUE(logs.is_of(setup, NodeName("n1")));
+  put(core::ProposeArchive{.job = id});
+  EXPECT_EQ(job(id.str()).phase(), v1::JOB_PHASE_SUCCEEDED);  // from the archive
+  EXPECT_TRUE(logs.known(id)) << "its logs are kept";
+  for (const char* name : {"n1", "n2"}) {
+    EXPECT_FALSE(logs.is_of(rank, NodeName(name))) << name;
+    EXPECT_FALSE(logs.is_of({id, AttemptNo(99), RankNo(7)}, NodeName(name))) << name;
+    setup.node = NodeName(name);
+    EXPECT_FALSE(logs.is_of(setup, NodeName(name))) << name;
+  }
+}
+
+// Regression: only logs that were open at a time had a bound. So a node could end one and begin
+// another without end, each of them two files.
+TEST_F(HandNodeTest, ANodeHasABoundOfLogsThatAreNoRanks) {
+  node();
+  const JobId id(submitted("many"));
+  EXPECT_EQ(job(id.str()).attempts_size(), 1);
+  LogsCollected& logs = *controller_->collected;
+  const NodeName n1("n1");
+  const auto log = [&](int number) {
+    return logs::LogKey{id, AttemptNo(1), RankNo(0), "c" + std::to_string(number), n1};
+  };
+  for (int i = 0; i < 80; ++i) EXPECT_TRUE(logs.is_of(log(i), n1)) << i;
+  EXPECT_FALSE(logs.is_of(log(80), n1));
+  EXPECT_TRUE(logs.is_of(log(3), n1)) << "it is one of them";
+  EXPECT_TRUE(logs.is_of({id, AttemptNo(1), RankNo(0)}, n1)) << "a rank's does not count";
 }
 
 }  // namespace

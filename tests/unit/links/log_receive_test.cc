@@ -203,8 +203,7 @@ TEST_F(LogReceiveTest, WithACertificateANodeSendsItsOwnLogs) {
   server->Wait();
 }
 
-// A name that cannot be a file name, and more logs than any run has, are answered `unknown`; the
-// stream continues.
+// A name that cannot be a file name is answered `unknown`; the stream continues.
 TEST_F(LogReceiveTest, HostileNamesAreLeft) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
@@ -223,8 +222,7 @@ TEST_F(LogReceiveTest, HostileNamesAreLeft) {
   };
   for (const char* node_log : {"..", "../../x", "a b", "a/b", "se@tup"})
     EXPECT_EQ(unknown(node_log), "unknown") << node_log;
-  for (int i = 0; i < 80; ++i) EXPECT_EQ(unknown("c" + std::to_string(i)), "taken") << i;
-  EXPECT_EQ(unknown("c80"), "unknown");
+  EXPECT_EQ(unknown("c3"), "taken");
   EXPECT_EQ(unknown("c3"), "taken") << "it is open already";
   request.mutable_hello()->set_node("../n1");
   stream->Write(request);
