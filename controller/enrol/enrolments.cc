@@ -7,19 +7,26 @@
 #include "common/digest/sha256.h"
 #include "common/pki/key.h"
 #include "controller/access/subject.h"
+#include "controller/core/access/join.h"
 
 namespace muster::controller {
 namespace {
 
+constexpr const char* kEnrolling = "enrolling a node";
 constexpr Duration kNodeLifetime = std::chrono::hours(24 * 30);
+
+Error too_many_join() {
+  return {ErrorCode::ResourceExhausted,
+          std::string(kEnrolling) + ": too many requests wait for the controller; try again"};
+}
 
 }  // namespace
 
-// Signs first. `input_of` makes the input that decides about the certificate.
+// Signs, then decides. `input_of` makes the input that decides about the certificate.
 template <class InputOf>
 void Enrolments::ask(const std::string& node, const std::string& public_key, Done done,
                      InputOf input_of) {
-  const std::string doing = "enrolling a node";
+  const std::string doing = kEnrolling;
   if (!authority_) return done(fail(Error(authority_.error()).in(doing)));
   const auto key = pki::Key::from_public_der(public_key);
   if (!key) return done(fail(Error(key.error()).in(doing)));
@@ -41,18 +48,26 @@ void Enrolments::ask(const std::string& node, const std::string& public_key, Don
                       if (outcome.refusal) return (*shared_done)(fail(*outcome.refusal));
                       (*shared_done)(std::move(*answer));
                     });
-  if (!taken)
-    (*shared_done)(fail(ErrorCode::ResourceExhausted,
-                        doing + ": too many requests wait for the controller; try again"));
+  if (!taken) (*shared_done)(fail(too_many_join()));
 }
 
 void Enrolments::join(JoinAsk ask_for, Done done) {
-  ask(ask_for.node, ask_for.public_key, std::move(done), [&](core::NewCertificate made) {
-    return core::JoinNode{.token = ask_for.token,
-                          .secret_sha256 = sha256_hex(ask_for.secret),
-                          .node = ask_for.node,
-                          .certificate = std::move(made)};
-  });
+  auto shared = std::make_shared<Done>(std::move(done));
+  const std::string digest = sha256_hex(ask_for.secret);
+  ask_for.secret.clear();
+  const bool taken =
+      shell_.read([this, shared, digest, ask_for = std::move(ask_for)](const View& view) {
+        if (auto error = core::refuse_join_token(view.ledger, ask_for.token, digest, ask_for.node,
+                                                 clock_.now().wall))
+          return (*shared)(fail(*std::move(error)));
+        ask(ask_for.node, ask_for.public_key, std::move(*shared), [&](core::NewCertificate made) {
+          return core::JoinNode{.token = ask_for.token,
+                                .secret_sha256 = digest,
+                                .node = ask_for.node,
+                                .certificate = std::move(made)};
+        });
+      });
+  if (!taken) (*shared)(fail(too_many_join()));
 }
 
 void Enrolments::renew(RenewAsk ask_for, Done done) {

@@ -1,11 +1,12 @@
 // Enrolments is what the enrolment port asks of the controller: a certificate for a new node that
 // has a join token, and a new certificate for a node that is registered. The controller's Doors
 // own it; it must outlive the port. Any thread may ask. An answer comes on the shell's strand (or
-// on the caller's thread, before the call returns, if the question makes no sense), exactly once,
+// on the caller's thread, before the call returns, where it is refused at once), exactly once,
 // and after what it means is durable.
 //
 // A certificate is signed before it is decided whether it may leave: its serial and its key are
-// part of the fact. What is refused is thrown away.
+// part of the fact. What is refused is thrown away. Of a join the token is looked at first: nothing
+// is signed for somebody without a sound one.
 //
 // Errors are sentences for the person at the node. InvalidArgument: the name or the key is unsound.
 // NotAllowed: the token or the key does not allow it. ResourceExhausted: a bound, or too many ask;

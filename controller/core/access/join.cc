@@ -66,35 +66,45 @@ bool same_digest(std::string_view one, std::string_view other) {
   return different == 0;
 }
 
-Decision decide_join(const Ledger& ledger, const JoinNode& input, bool connected, WallTime now) {
-  if (!is_node_name(input.node))
-    return refuse(ErrorCode::InvalidArgument,
-                  "letting a node join: its name is no name; letters, digits, '.', '_', "
-                  "'-', at most 63, the first a letter or digit (--name)");
-  const std::string doing = fmt::format("letting node '{}' join", input.node);
-  const auto found = ledger.access.tokens.find(input.token);
+std::optional<Error> refuse_join_token(const Ledger& ledger, const std::string& token,
+                                       const std::string& secret_sha256, const std::string& node,
+                                       WallTime now) {
+  if (!is_node_name(node))
+    return Error{ErrorCode::InvalidArgument,
+                 "letting a node join: its name is no name; letters, digits, '.', '_', "
+                 "'-', at most 63, the first a letter or digit (--name)"};
+  const std::string doing = fmt::format("letting node '{}' join", node);
+  const auto found = ledger.access.tokens.find(token);
   if (found == ledger.access.tokens.end() ||
-      !same_digest(found->second.secret_sha256, input.secret_sha256))
-    return refuse(ErrorCode::NotAllowed,
-                  doing +
-                      ": the controller does not know this token; `muster token create` on "
-                      "the controller's machine makes one");
-  const TokenRecord& token = found->second;
-  if (!token.user.empty())
-    return refuse(ErrorCode::NotAllowed,
-                  fmt::format("{}: token '{}' is a personal one, for `muster login`; `muster token "
-                              "create --node` makes one for nodes",
-                              doing, input.token));
-  if (token.revoked_at)
-    return refuse(ErrorCode::NotAllowed, doing + ": " + revoked_text(input.token, token));
-  if (now > token.ends_at)
-    return refuse(ErrorCode::NotAllowed,
-                  fmt::format("{}: token '{}' ended at {}, by the controller's clock; make "
-                              "another one",
-                              doing, input.token, utc_text(token.ends_at)));
-  if (!matches(token.nodes, input.node))
-    return refuse(ErrorCode::NotAllowed, fmt::format("{}: token '{}' is for '{}' (--name)", doing,
-                                                     input.token, token.nodes));
+      !same_digest(found->second.secret_sha256, secret_sha256))
+    return Error{ErrorCode::NotAllowed,
+                 doing +
+                     ": the controller does not know this token; `muster token create` on "
+                     "the controller's machine makes one"};
+  const TokenRecord& known = found->second;
+  if (!known.user.empty())
+    return Error{ErrorCode::NotAllowed,
+                 fmt::format("{}: token '{}' is a personal one, for `muster login`; `muster token "
+                             "create --node` makes one for nodes",
+                             doing, token)};
+  if (known.revoked_at)
+    return Error{ErrorCode::NotAllowed, doing + ": " + revoked_text(token, known)};
+  if (now > known.ends_at)
+    return Error{ErrorCode::NotAllowed,
+                 fmt::format("{}: token '{}' ended at {}, by the controller's clock; make "
+                             "another one",
+                             doing, token, utc_text(known.ends_at))};
+  if (!matches(known.nodes, node))
+    return Error{ErrorCode::NotAllowed,
+                 fmt::format("{}: token '{}' is for '{}' (--name)", doing, token, known.nodes)};
+  return std::nullopt;
+}
+
+Decision decide_join(const Ledger& ledger, const JoinNode& input, bool connected, WallTime now) {
+  if (auto error = refuse_join_token(ledger, input.token, input.secret_sha256, input.node, now))
+    return {.refusal = std::move(error)};
+  const std::string doing = fmt::format("letting node '{}' join", input.node);
+  const TokenRecord& token = ledger.access.tokens.at(input.token);
   const Subject subject{.role = SubjectRole::Node, .name = input.node};
   const std::string actor = fmt::format("token {}", input.token);
   if (token.joined.contains({input.node, input.certificate.key}))

@@ -6,11 +6,23 @@
 // asked for.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/error.h"
 #include "controller/core/model/access_input.h"
 #include "controller/core/model/decision.h"
 #include "controller/core/model/ledger.h"
 
 namespace muster::core {
+
+// What decide_join() refuses without a look at the certificate: the token is not known, is a
+// user's, was revoked, has ended, or is for other nodes. So nothing has to be signed to know it.
+// Whether it is used up is decided with the key.
+std::optional<Error> refuse_join_token(const Ledger& ledger, const std::string& token,
+                                       const std::string& secret_sha256, const std::string& node,
+                                       WallTime now);
 
 // The same token, key and node again is the retry of a join whose answer was lost: it is allowed,
 // and counts as no further use. A name that is known with another key is refused, unless the token

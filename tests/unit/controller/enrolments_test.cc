@@ -133,6 +133,14 @@ TEST_F(EnrolmentsTest, WhatMakesNoSenseIsRefusedAtOnce) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::NotAllowed);
   EXPECT_EQ(refused.error().message.find(wrong.secret), std::string::npos);
+  // The token is looked at first: not even the key is read for somebody without a sound one.
+  const auto unread = asked([&](Enrolments::Done done) {
+    enrolments_.join(
+        {.token = wrong.id, .secret = wrong.secret, .node = "n1", .public_key = "none"},
+        std::move(done));
+  });
+  EXPECT_EQ(unread.error().code, ErrorCode::NotAllowed);
+  EXPECT_EQ(unread.error().message, refused.error().message);
   EXPECT_TRUE(join(by, "n1", key_)) << "nothing of it counted as a use";
 }
 
