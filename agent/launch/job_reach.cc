@@ -50,6 +50,7 @@ std::vector<std::string> mount_roots(const std::vector<std::string>& sources) {
 }
 
 bool InReach::allows(int fd) const {
+  if (!rights_.have()) return false;
   if (!confined()) return true;
   std::array<char, PATH_MAX> name{};
   const ssize_t length =
@@ -60,6 +61,7 @@ bool InReach::allows(int fd) const {
 }
 
 bool InReach::exists(const std::string& path) const {
+  if (!rights_.have()) return false;
   // stat(2) needs no descriptor, of which there may be none. access(2) ignores the rights here.
   struct stat info{};
   if (!confined()) return ::stat(path.c_str(), &info) == 0;

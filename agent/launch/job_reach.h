@@ -2,7 +2,8 @@
 // has written, links of the job lead no further than the job itself could go. Plain value. InReach
 // applies it on one thread, which creates, uses and destroys it. Blocking.
 //
-//   - Another user's job: files are read with that user's rights.
+//   - Another user's job: files are read with that user's rights. Where the agent cannot take them,
+//     nothing is read.
 //   - A job in a container: only what lies in one of the container's mounts is read. The open file
 //     shows where it lies, however fast somebody replaces a part of its path. Where the mounts are
 //     is looked up once, before the container starts: later the job may replace what is above one.
@@ -37,7 +38,9 @@ class InReach {
   explicit InReach(JobReach reach)
       : reach_(std::move(reach)), rights_(reach_.user ? &*reach_.user : nullptr) {}
 
-  // False: links of the job may lead anywhere, and allows() is true for all files.
+  // NotAllowed: it does not have the user's rights, so the job reaches nothing.
+  [[nodiscard]] Result<void> check() const { return rights_.check(); }
+  // False: links of the job may lead anywhere.
   [[nodiscard]] bool confined() const { return reach_.container; }
   // Whether the job can reach the open file. Any kind of descriptor, O_PATH included.
   [[nodiscard]] bool allows(int fd) const;

@@ -125,7 +125,9 @@ io::UniqueFd ScriptLogCopy::open_file(struct stat& info, Round& round) {
   int error = 0;
   {
     const std::shared_ptr<void> rights = log_.rights ? log_.rights() : nullptr;
-    if (log_.root.pid != 0)
+    if (log_.rights && rights == nullptr)
+      errno = EPERM;
+    else if (log_.root.pid != 0)
       file = open_inside();
     else if (!log_.mount.empty() && log_.mount.size() < log_.path.size())
       file = open_below(io::UniqueFd(::open(log_.mount.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),

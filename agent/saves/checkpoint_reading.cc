@@ -90,8 +90,7 @@ std::optional<std::uint32_t> attempt_of(const engine::FileView::Entry& entry) {
 // or be on a disk of another node. The tracker is not read: the attempt that ended may have torn it
 // while it saved the next step.
 Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
-                                           v1::CheckpointReading& reading,
-                                           const JobReach& reach) {
+                                           v1::CheckpointReading& reading, const JobReach& reach) {
   // checkpoint.storage: local: a node has only some shards on its own disk
   const std::uint32_t all = resume.ranks() > 0 ? 0 : resume.shards();
   auto layout = engine::make_layout(
@@ -99,6 +98,7 @@ Result<engine::LinkPlan> plan_resume_links(const v1::ResumeLinks& resume,
   if (!layout) return fail(std::move(layout).error().in("making the directory of links"));
   std::string trouble;
   const InReach in_reach(reach);
+  if (auto have = in_reach.check(); !have) return fail(std::move(have.error()));
   const DiskView files(&trouble, &in_reach);
   const auto doing = [&] {
     return fmt::format("resuming from step {} in '{}'", resume.step(), resume.source());

@@ -94,6 +94,7 @@ Result<std::vector<std::string>> files_wanted(const v1::Fetch& what) {
 Result<void> read_files(const v1::Fetch& what, const UserEntry* user,
                         const std::function<bool(v1::FilePart)>& part) {
   const WithRightsOf rights(user);
+  if (auto have = rights.check(); !have) return have;
   const auto files = files_wanted(what);
   if (!files) return fail(files.error());
   std::uint64_t all = 0;

@@ -54,7 +54,7 @@ FilesIn::~FilesIn() {
   std::error_code ignored;
   if (staging_.empty()) return;
   const WithRightsOf rights(owner_);
-  fs::remove_all(staging_, ignored);
+  if (rights.have()) fs::remove_all(staging_, ignored);
 }
 
 std::unexpected<Error> FilesIn::wrong(const std::string& what) const {
@@ -73,6 +73,7 @@ Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark,
   if (auto made = make_dir(staging.parent_path(), owner); !made)
     return fail(std::move(made.error()));
   const WithRightsOf rights(owner);
+  if (auto have = rights.check(); !have) return fail(std::move(have.error()));
   std::error_code ignored;
   for (fs::directory_iterator at(staging.parent_path(), ignored), end; !ignored && at != end;
        at.increment(ignored)) {
@@ -86,6 +87,7 @@ Result<FilesIn> FilesIn::begin(const std::string& path, const std::string& mark,
 
 Result<void> FilesIn::take(const v1::FilePart& part) {
   const WithRightsOf rights(owner_);
+  if (auto have = rights.check(); !have) return have;
   if (whole_) return wrong("something came behind its end");
   switch (part.what_case()) {
     case v1::FilePart::kBegin: {
@@ -154,6 +156,7 @@ Result<void> FilesIn::end_file() {
 Result<void> FilesIn::put() {
   if (!whole_) return wrong("it was cut off");
   const WithRightsOf rights(owner_);
+  if (auto have = rights.check(); !have) return have;
   for (const std::string& file : files_) {
     const fs::path place = path_ / file;
     if (auto made = make_dir(place.parent_path(), owner_); !made) return made;

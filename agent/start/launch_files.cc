@@ -155,6 +155,7 @@ Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLa
     if (auto good = check_bytes(file); !good) return good;
   }
   const WithRightsOf rights(owner);
+  if (auto have = rights.check(); !have) return have;
   for (const v1::PatchedFile& patched : order.patched()) {
     const auto copy = patched_file(order, patched);
     if (!copy) return fail(copy.error());

@@ -60,6 +60,7 @@ Result<void> make_with_parents(const fs::path& path) {
 Result<void> make_for(const fs::path& path, const UserEntry* owner) {
   {
     const WithRightsOf rights(owner);
+    if (auto have = rights.check(); !have) return have;
     auto made = make_with_parents(path);
     if (made || owner == nullptr || made.error().code != ErrorCode::NotAllowed) return made;
   }
@@ -120,6 +121,7 @@ Result<void> make_resume_links(const v1::ResumeLinks& resume, const UserEntry* o
 
   // The user may replace every part of the path while it is used.
   const WithRightsOf rights(owner);
+  if (auto have = rights.check(); !have) return have;
   std::string pattern =
       (target.parent_path() / fmt::format(".{}.XXXXXX", target.filename().string())).string();
   if (::mkdtemp(pattern.data()) == nullptr)

@@ -1,13 +1,16 @@
 #include "agent/launch/disk_view.h"
 
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "agent/saves/checkpoint_watch.h"
@@ -129,6 +132,38 @@ TEST(DiskView, reads_with_the_rights_of_the_user_of_the_run) {
     EXPECT_TRUE(reach.exists((dir.path() / "link").string()));
   }
   EXPECT_EQ(DiskView().head(file, 10), "secret") << "this thread has its own rights back";
+}
+
+// As an agent of root without CAP_SETUID and CAP_SETGID.
+TEST(DiskView, reads_nothing_without_the_rights_of_the_user_of_the_run) {
+  const test::TempDir dir;
+  const std::string file = (dir.path() / "file").string();
+  std::ofstream(file) << "secret";
+  ASSERT_EQ(DiskView().head(file, 10), "secret");
+  UserEntry user{.name = "ann",
+                 .home = {},
+                 .uid = static_cast<std::uint32_t>(::geteuid()) + 1,
+                 .gid = ::getegid(),
+                 .groups = {}};
+  // The kernel keeps capabilities for each thread.
+  std::thread([&] {
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3]{};
+    ASSERT_EQ(::syscall(SYS_capget, &header, sets), 0);
+    sets[0].effective &= ~((1U << CAP_SETUID) | (1U << CAP_SETGID));
+    ASSERT_EQ(::syscall(SYS_capset, &header, sets), 0);
+    const InReach reach({.user = user, .container = false, .mounts = {}});
+    const DiskView view(nullptr, &reach);
+    EXPECT_EQ(view.head(file, 10), "");
+    EXPECT_TRUE(view.list(dir.path().string()).empty());
+    EXPECT_FALSE(reach.exists(file));
+    EXPECT_EQ(rights_of(user)(), nullptr);
+    const auto have = reach.check();
+    ASSERT_FALSE(have);
+    EXPECT_EQ(have.error().code, ErrorCode::NotAllowed);
+    EXPECT_NE(have.error().message.find("taking the rights of user 'ann'"), std::string::npos)
+        << have.error().message;
+  }).join();
 }
 
 TEST(DiskView, does_not_wait_for_the_other_end_of_a_pipe) {
