@@ -155,6 +155,8 @@ main() {
   if [ "$role" = controller ]; then
     [ -n "$listen_port" ] && listens "$listen_port" && say port-taken yes
     [ -n "$enrol_port" ] && listens "$enrol_port" && say enrol-port-taken yes
+    [ -d "$state/journal" ] &&
+      say cluster "$(sed -n 's/.*"cluster_id": *"\([^"]*\)".*/\1/p' "$state/endpoint.json")"
   fi
   [ -n "$way_host" ] && way way "$way_host" "$way_port"
   [ -n "$enrol_host" ] && way enrol-way "$enrol_host" "$enrol_port"
@@ -261,6 +263,7 @@ bool take(HostCheck& check, std::string_view key, std::string_view value) {
   }
   if (key == "port-taken") return check.port_taken = true;
   if (key == "enrol-port-taken") return check.enrol_port_taken = true;
+  if (key == "cluster") return check.cluster = text, true;
   if (key == "credentials") {
     check.credentials_there = true;
     check.credentials_valid |= value == "valid";

@@ -55,8 +55,8 @@ struct HostCheck {
   bool cgroup2 = false;
   Places places;
   DiskCheck prefix_disk, state_disk;
-  std::vector<WayDir> way_dirs;          // those that exist
-  std::optional<std::uint32_t> own_gid;  // of a group that has the user's name
+  std::vector<WayDir> way_dirs;                 // those that exist
+  std::optional<std::uint32_t> own_gid;         // of a group that has the user's name
   std::map<std::string, std::string> programs;  // in PREFIX/VERSION/bin: name -> sha256
   std::string current;                          // what the link names
   std::string config_sha;                       // of the config file; empty: there is none
@@ -66,6 +66,8 @@ struct HostCheck {
   std::string running_words_sha;  // of its command line, each word with a NUL
   bool port_taken = false;        // controller: something listens at its port
   bool enrol_port_taken = false;  // the same of its enrolment port
+  // Controller: of its state directory. None: no controller has run there; empty: it is not noted.
+  std::optional<std::string> cluster;
   bool credentials_there = false;
   bool credentials_valid = false;
   std::string credentials_of;     // "node 'gpu-1'", as pki::text_of() writes it

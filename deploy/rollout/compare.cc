@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "deploy/rollout/controller_host.h"
+#include "deploy/rollout/foreign.h"
 #include "deploy/rollout/left_over.h"
 #include "deploy/rollout/moved.h"
 #include "deploy/rollout/revoked.h"
@@ -13,6 +14,7 @@ Comparison compare(std::vector<Surveyed>& surveyed) {
   Comparison out;
   Surveyed& first = surveyed.front();
   if (first.error) return out;  // the survey says why
+  mark_foreign(surveyed);
   ControllerHost controller(std::move(*first.host), first.check.places);
   auto manifest = controller.read_manifest();
   if (!manifest) {

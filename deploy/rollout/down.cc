@@ -9,6 +9,7 @@
 
 #include "deploy/rollout/actions.h"
 #include "deploy/rollout/controller_host.h"
+#include "deploy/rollout/foreign.h"
 
 namespace muster::rollout {
 namespace {
@@ -62,12 +63,20 @@ bool same_prefix(const Deployed& a, const Deployed& b) {
 Outcome remove_agent(const std::string& name, const Deployed& deployed, const Removal& removal,
                      const Crew& crew) {
   Outcome outcome{.name = name, .host = deployed.login.host};
-  bool gone = false;
+  bool gone = false, left = false;
   const auto done = [&]() -> Result<void> {
     auto host = opener(deployed.login, crew)();
     if (!host) {
       gone = is_gone(host.error());
       return fail(std::move(host.error()));
+    }
+    // Somebody has taken the host for another cluster.
+    const auto cluster = credentials_cluster(*host, deployed.places);
+    if (!cluster) return fail(Error(cluster.error()));
+    left = !removal.cluster.empty() && !cluster->empty() && *cluster != removal.cluster;
+    if (left) {
+      outcome.text = fmt::format("left as it is: it belongs to cluster '{}'", *cluster);
+      return {};
     }
     crew.progress(name, "stopping the agent");
     if (auto stopped = stop_daemon(*host, Role::Agent, deployed.places); !stopped) return stopped;
@@ -80,12 +89,13 @@ Outcome remove_agent(const std::string& name, const Deployed& deployed, const Re
                        [&](const std::string& text) { crew.progress(name, text); });
   }();
   const bool forgotten = gone && removal.forget;
-  outcome.good = outcome.changed = done.has_value() || forgotten;
+  outcome.good = done.has_value() || forgotten;
+  outcome.changed = outcome.good && !left;
   if (!done)
     outcome.text = (forgotten ? "forgotten, and what is there stays there: " : "") +
                    done.error().message +
                    (gone && !forgotten ? "; if the host does not come back, use --force" : "");
-  crew.progress(name, done ? "removed" : outcome.text);
+  crew.progress(name, done && !left ? "removed" : outcome.text);
   return outcome;
 }
 
@@ -132,7 +142,8 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
          .purge = request.purge,
          .end_jobs = request.force,
          .forget = request.force,
-         .outputs_root = fmt::format("{}/{}", manifest.controller.places.state_dir, kOutputsDir)},
+         .outputs_root = fmt::format("{}/{}", manifest.controller.places.state_dir, kOutputsDir),
+         .cluster = first.check.cluster.value_or("")},
         request.crew);
   });
   for (const Outcome& one : outcomes)

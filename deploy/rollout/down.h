@@ -34,8 +34,9 @@ struct Removal {
   bool end_jobs = false;     // with `purge`: kill what is left of jobs there; else that is an error
   bool forget = false;       // a host that does not answer counts as done
   std::string outputs_root;  // as RoleRemoval's (actions.h)
+  std::string cluster;       // an agent of another one is left as it is; empty: it is not known
 };
-// Stops the agent and removes what `up` put there.
+// Stops the agent and removes what `up` put there. One of another cluster is good, and not changed.
 Outcome remove_agent(const std::string& name, const Deployed& deployed, const Removal& removal,
                      const Crew& crew);
 

@@ -135,8 +135,8 @@ Result<void> Host::ask_password(const std::string& user, ssh::Prompts& prompts) 
     password_ = std::move(*answer);
     rise_ = Rise::Password;
     // Alone on standard input: a second line would be a second try of a wrong password.
-    auto checked = with_password(
-        fmt::format("if read -r line; then exit {}; fi", kPasswordLeft), {}, kScriptTimeMost);
+    auto checked = with_password(fmt::format("if read -r line; then exit {}; fi", kPasswordLeft),
+                                 {}, kScriptTimeMost);
     if (!checked) return fail(std::move(checked.error()));
     if (checked->ok()) return {};
     const bool wrong = checked->err.find("try again") != std::string::npos ||

@@ -93,7 +93,9 @@ std::vector<Outcome> prune(const std::vector<Outcome>& left, ControllerHost& con
   std::vector<Outcome> out = left;
   if (out.empty()) return out;
   std::vector<std::string> drained;
-  const auto nodes = drain_left(left, controller, drained);
+  auto nodes = drain_left(left, controller, drained);
+  const auto cluster = controller.cluster_id();
+  if (nodes && !cluster) nodes = fail(Error(cluster.error()));
   for_each_host(out.size(), [&](std::size_t i) {
     Outcome& one = out[i];
     const std::string name = one.name;
@@ -112,7 +114,8 @@ std::vector<Outcome> prune(const std::vector<Outcome>& left, ControllerHost& con
     const Deployed& deployed = manifest.agents.at(name);
     if (const Surveyed* next = successor(deployed, wanted); next == nullptr) {
       const bool programs = !same_prefix(deployed, manifest.controller);
-      one = remove_agent(name, deployed, {.programs = programs, .forget = true}, crew);
+      one = remove_agent(name, deployed,
+                         {.programs = programs, .forget = true, .cluster = *cluster}, crew);
       if (!one.good) return;
     } else if (next->stopped()) {
       return keep(fmt::format("its host is now that of '{}', which is not up: {}",

@@ -6,6 +6,7 @@
 
 #include "common/base/version.h"
 #include "deploy/rollout/controller_host.h"
+#include "deploy/rollout/foreign.h"
 
 namespace muster::rollout {
 
@@ -30,6 +31,7 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
       trouble = first.check.running ? seen.error().message : "the controller does not run";
     }
   }
+  mark_foreign(surveyed);
   for (const Surveyed& one : surveyed) {
     DaemonStatus row{.name = one.wanted.name,
                      .host = one.wanted.login.host,
@@ -44,6 +46,8 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
     }
     if (one.error) {
       row.text = one.error->message;
+    } else if (one.stopped()) {
+      row.text = one.why();
     } else if (one.check.current.empty()) {
       row.text = "nothing is deployed there";
     } else if (!row.running) {

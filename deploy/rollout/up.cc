@@ -16,6 +16,7 @@
 #include "deploy/rollout/actions.h"
 #include "deploy/rollout/controller_host.h"
 #include "deploy/rollout/down.h"
+#include "deploy/rollout/foreign.h"
 #include "deploy/rollout/instance.h"
 #include "deploy/rollout/left_over.h"
 #include "deploy/rollout/moved.h"
@@ -45,6 +46,7 @@ class Up {
   Result<std::vector<Outcome>> run() {
     Surveyed& first = all_.front();
     if (first.error) return fail(std::move(*first.error));
+    if (!request_.new_ca) mark_foreign(all_);
     if (first.stopped())
       return fail(ErrorCode::Internal,
                   fmt::format("bringing up the controller on '{}': {}; nothing was changed",
@@ -194,6 +196,7 @@ class Up {
             !checked)
           one.error = std::move(checked.error());
       }
+      if (!request_.new_ca) mark_foreign(one, cluster_id_);
       if (!one.error && (request_.new_ca || one.check.credentials_cluster != cluster_id_))
         one.steps.issue = true;
       mark_revoked(one, revoked_);
@@ -232,7 +235,9 @@ class Up {
             check_again(one, request_.file.controller, &request_.programs, version(), true);
         !checked)
       return checked;
-    if (one.check.credentials_cluster != cluster_id_) one.steps.issue = true;
+    if (request_.new_ca || one.check.credentials_cluster != cluster_id_) one.steps.issue = true;
+    if (const std::string why = why_foreign(one, cluster_id_); !request_.new_ca && !why.empty())
+      return fail(ErrorCode::Conflict, why);
     mark_revoked(one, revoked_);
     one.steps = {.upload = steps.upload,
                  .set_current = steps.set_current,

@@ -79,6 +79,33 @@ class Places(FaultsTest):
         self.assertRegex(up, r"the controller sees another agent of this name after 5 s")
         host.sh(f"kill {pid}", False)
 
+    def test_a_wrong_controller_does_not_take_the_cluster_over(self):
+        self.fleet.place_programs()
+        self.fleet.deploy("up")
+        self.sleeping_job()
+        self.fleet.write_hosts(controller={"host": self.fleet.hosts[2].address})
+        foreign = r"n1: problem: it belongs to cluster '\w+', and the controller's host to none yet"
+        self.assertRegex(self.fleet.deploy("plan", code=1), foreign)
+        self.assertRegex(self.fleet.deploy("up", code=70), r"node 'n1' belongs to cluster '\w+'; is 'controller' the right host\?; nothing was changed")
+        self.assertRegex(self.fleet.deploy("status", code=1), r"n1 .* it belongs to cluster")
+        self.assertIn("nothing is deployed", self.fleet.deploy("down"))
+        self.fleet.write_hosts()
+        self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
+        self.assertTrue(all(self.sleepers(host) for host in self.fleet.hosts[1:]))
+
+    def test_down_leaves_agents_of_another_cluster(self):
+        self.fleet.place_programs()
+        self.fleet.deploy("up")
+        head, credentials = self.fleet.hosts[0], "/opt/muster/agent/credentials.pem"
+        before = self.fleet.hosts[1].sh(f"cat {credentials}")
+        # As if somebody else had brought the agents' hosts up since.
+        own = json.loads(head.sh(f"cat {HEAD}/endpoint.json"))["cluster_id"]
+        head.sh(f"cp {HEAD}/deploy/manifest.json /tmp; sed -i s/{own}/0123456789abcdef/ {HEAD}/endpoint.json")
+        self.assertRegex(self.fleet.deploy("down"), rf"n1 .* unchanged +left as it is: it belongs to cluster '{own}'")
+        self.assertEqual(self.fleet.hosts[1].sh(f"cat {credentials}"), before)
+        head.sh(f"sed -i s/0123456789abcdef/{own}/ {HEAD}/endpoint.json; mkdir -p {HEAD}/deploy; mv /tmp/manifest.json {HEAD}/deploy")
+        self.assertRegex(self.fleet.deploy("up"), r"n1 .* unchanged ")
+
     def test_directories_of_others(self):
         self.fleet.place_programs([0, 1])
         host = self.fleet.hosts[2]

@@ -253,6 +253,25 @@ TEST(CheckScript, TriesTheEnrolmentPort) {
   EXPECT_EQ(check->enrol_way, WayState::Refused);
 }
 
+TEST(CheckScript, SaysWhichClusterTheControllerHas) {
+  const LocalHost local;
+  Wanted controller = wanted();
+  controller.role = Role::Controller;
+  controller.state_dir = (local.dir() / "state").string();
+  const auto cluster = [&]() -> std::optional<std::string> {
+    const auto check =
+        parse_check(local.run("sh -s", check_script({.wanted = controller, .version = "1"})).out);
+    EXPECT_TRUE(check);
+    return check ? check->cluster : "no check";
+  };
+  EXPECT_EQ(cluster(), std::nullopt);
+  local.write(local.dir() / "state/journal/head", "");
+  EXPECT_EQ(cluster(), "");
+  local.write(local.dir() / "state/endpoint.json",
+              "{\n  \"cluster_id\": \"c48e\",\n  \"pid\": 1\n}");
+  EXPECT_EQ(cluster(), "c48e");
+}
+
 TEST(Judge, TheControllersPortMustBeFree) {
   Wanted controller = wanted();
   controller.role = Role::Controller;
