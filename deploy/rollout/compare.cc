@@ -9,6 +9,26 @@
 #include "deploy/rollout/revoked.h"
 
 namespace muster::rollout {
+namespace {
+
+void ask_controller(ControllerHost& controller, const std::optional<Manifest>& manifest,
+                    std::vector<Surveyed>& surveyed, Comparison& out) {
+  const auto revoked = read_revoked(controller);
+  if (!revoked) {
+    out.trouble = revoked.error().message;
+    return;
+  }
+  for (Surveyed& one : surveyed) mark_revoked(one, *revoked);
+  if (!manifest) return;
+  const auto nodes = controller.nodes();
+  if (!nodes) {
+    out.trouble = nodes.error().message;
+    return;
+  }
+  mark_renamed(surveyed, *manifest, *nodes);
+}
+
+}  // namespace
 
 Comparison compare(std::vector<Surveyed>& surveyed) {
   Comparison out;
@@ -21,17 +41,10 @@ Comparison compare(std::vector<Surveyed>& surveyed) {
     out.trouble = manifest.error().message;
     return out;
   }
-  if (*manifest) {
-    out.left = left_over(**manifest, surveyed);
+  if (*manifest)
     for (Surveyed& one : surveyed) mark_moved(one, **manifest);
-  }
-  if (!first.check.running) return out;
-  const auto revoked = read_revoked(controller);
-  if (!revoked) {
-    out.trouble = revoked.error().message;
-    return out;
-  }
-  for (Surveyed& one : surveyed) mark_revoked(one, *revoked);
+  if (first.check.running) ask_controller(controller, *manifest, surveyed, out);
+  if (*manifest) out.left = left_over(**manifest, surveyed);
   return out;
 }
 

@@ -43,6 +43,20 @@ bool same_login(const hosts::Login& a, const hosts::Login& b) {
          (a.port == b.port || a.port == 0 || b.port == 0);
 }
 
+// The agent has the place of `left` on its host. One that was not reached has no known places.
+bool has_place_of(const Deployed& left, const Surveyed& one) {
+  const Places& places = one.check.places;
+  return one.wanted.role == Role::Agent && same_login(left.login, one.wanted.login) &&
+         (places.prefix.empty() || places.prefix == left.places.prefix ||
+          (places.systemd && left.places.systemd));
+}
+
+bool is_wanted(const std::string& name, const std::vector<Surveyed>& wanted) {
+  return std::ranges::any_of(wanted, [&](const Surveyed& one) {
+    return one.wanted.role == Role::Agent && one.wanted.name == name;
+  });
+}
+
 // The nodes, after those of `left` were drained: a job could begin after the question. `drained`:
 // those that were not drained before.
 Result<Nodes> drain_left(const std::vector<Outcome>& left, ControllerHost& controller,
@@ -63,28 +77,47 @@ Result<Nodes> drain_left(const std::vector<Outcome>& left, ControllerHost& contr
 std::vector<Outcome> left_over(const Manifest& manifest, const std::vector<Surveyed>& wanted) {
   std::vector<Outcome> out;
   for (const auto& [name, deployed] : manifest.agents) {
-    if (std::ranges::any_of(wanted, [&](const Surveyed& one) {
-          return one.wanted.role == Role::Agent && one.wanted.name == name;
-        }))
-      continue;
-    out.push_back({.name = name,
-                   .host = deployed.login.host,
-                   .good = true,
-                   .text = "deployed, and no longer in hosts.yaml: it still runs; 'muster deploy "
-                           "up --prune' removes it"});
+    if (is_wanted(name, wanted)) continue;
+    const Surveyed* next = successor(deployed, wanted);
+    const bool replaced = next != nullptr && !next->stopped();
+    out.push_back(
+        {.name = name,
+         .host = deployed.login.host,
+         .good = true,
+         .text = replaced
+                     ? fmt::format("deployed, and no longer in hosts.yaml: '{}' takes its place on "
+                                   "the host; 'muster deploy up --prune' removes the old name",
+                                   next->wanted.name)
+                     : "deployed, and no longer in hosts.yaml: it still runs; 'muster deploy up "
+                       "--prune' removes it"});
   }
   return out;
 }
 
 const Surveyed* successor(const Deployed& left, const std::vector<Surveyed>& wanted) {
-  const auto at = std::ranges::find_if(wanted, [&](const Surveyed& one) {
-    const Places& places = one.check.places;
-    // A host that was not reached has no known places.
-    return one.wanted.role == Role::Agent && same_login(left.login, one.wanted.login) &&
-           (places.prefix.empty() || places.prefix == left.places.prefix ||
-            (places.systemd && left.places.systemd));
-  });
+  const auto at =
+      std::ranges::find_if(wanted, [&](const Surveyed& one) { return has_place_of(left, one); });
   return at == wanted.end() ? nullptr : &*at;
+}
+
+void mark_renamed(std::vector<Surveyed>& wanted, const Manifest& manifest, const Nodes& nodes) {
+  for (const auto& [name, deployed] : manifest.agents) {
+    const auto known = nodes.find(name);
+    if (known == nodes.end() || known->second.jobs.empty() || is_wanted(name, wanted)) continue;
+    for (Surveyed& one : wanted) {
+      // Its own credentials are there: it has the place already, and the jobs are lost.
+      if (one.error || !has_place_of(deployed, one) ||
+          one.check.credentials_of == "node '" + one.wanted.name + "'")
+        continue;
+      one.findings.push_back(
+          {.stops = true,
+           .text = fmt::format(
+               "it is deployed there as node '{0}', and jobs use that: {1}; under another name "
+               "they would be lost. Wait for them, or move them with 'muster node drain {0} "
+               "--deadline 0s', then run it again",
+               name, fmt::join(known->second.jobs, ", "))});
+    }
+  }
 }
 
 std::vector<Outcome> prune(const std::vector<Outcome>& left, ControllerHost& controller,

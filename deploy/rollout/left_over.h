@@ -21,6 +21,10 @@ std::vector<Outcome> left_over(const Manifest& manifest, const std::vector<Surve
 // removes the one does so with the other. Null: there is none.
 const Surveyed* successor(const Deployed& left, const std::vector<Surveyed>& wanted);
 
+// An agent that would take the place of a node of another name, while jobs use that node, gets a
+// finding that stops it: the ranks of those jobs would be lost.
+void mark_renamed(std::vector<Surveyed>& wanted, const Manifest& manifest, const Nodes& nodes);
+
 // With this reason `prune` drains the nodes while it works. `up` takes such drains back.
 inline constexpr std::string_view kPruneDrains = "muster deploy up --prune";
 

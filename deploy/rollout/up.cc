@@ -106,9 +106,9 @@ class Up {
     auto revoked = read_revoked(*controller_);
     if (!revoked) return fail(std::move(revoked.error()));
     revoked_ = std::move(*revoked);
-    if (auto prepared = prepare_agents(); !prepared) return prepared;
     auto before = controller_->nodes();
     if (!before) return fail(std::move(before.error()));
+    if (auto prepared = prepare_agents(*before); !prepared) return prepared;
     for_each_host(all_.size(), [&](std::size_t i) {
       if (i > 0 && !all_[i].stopped()) finish(i, agent(all_[i]));
     });
@@ -186,7 +186,7 @@ class Up {
   }
 
   // The check of a host that was surveyed before the controller ran says nothing about the way.
-  Result<void> prepare_agents() {
+  Result<void> prepare_agents(const Nodes& before) {
     for_each_host(all_.size(), [&](std::size_t i) {
       Surveyed& one = all_[i];
       if (i == 0 || one.stopped()) return;
@@ -202,6 +202,7 @@ class Up {
       mark_revoked(one, revoked_);
       mark_moved(one, manifest_);
     });
+    mark_renamed(all_, manifest_, before);
     bool any = false;
     for (std::size_t i = 1; i < all_.size(); ++i) {
       Surveyed& one = all_[i];

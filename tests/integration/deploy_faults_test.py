@@ -93,6 +93,26 @@ class Places(FaultsTest):
         self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
         self.assertTrue(all(self.sleepers(host) for host in self.fleet.hosts[1:]))
 
+    def test_a_node_that_a_job_uses_keeps_its_name(self):
+        self.fleet.place_programs()
+        self.fleet.deploy("up")
+        self.sleeping_job()
+        with open(self.fleet.file, encoding="utf-8") as file:
+            hosts = json.load(file)
+        hosts["agents"]["z1"] = hosts["agents"].pop("n1")
+        with open(self.fleet.file, "w", encoding="utf-8") as file:
+            json.dump(hosts, file)
+        refused = r"z1[^\n]*(\n[^\n]*)*it is deployed there as node 'n1', and jobs use that: long"
+        self.assertRegex(self.fleet.deploy("plan", code=1), refused)
+        up = self.fleet.deploy("up", code=1)
+        self.assertRegex(up, refused)
+        self.assertRegex(up, r"n1 .* it still runs")
+        self.assertEqual(set(self.nodes()), {f"n{host.number}" for host in self.fleet.hosts[1:]})
+        self.fleet.muster("cancel", "long")
+        self.fleet.muster("wait", "long", code=3)
+        self.assertRegex(self.fleet.deploy("up"), r"n1 .* 'z1' takes its place on the host")
+        self.assertRegex(self.fleet.deploy("up", "--prune"), r"n1 .* done ")
+
     def test_down_leaves_agents_of_another_cluster(self):
         self.fleet.place_programs()
         self.fleet.deploy("up")

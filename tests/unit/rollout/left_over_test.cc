@@ -1,10 +1,15 @@
 // Which wanted agent has the place of one that is no longer in hosts.yaml.
 #include "deploy/rollout/left_over.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 namespace muster::rollout {
 namespace {
+
+using testing::HasSubstr;
 
 class LeftOver : public testing::Test {
  protected:
@@ -40,6 +45,28 @@ TEST_F(LeftOver, AHostHasOneUnitWhereverTheProgramsAre) {
   EXPECT_TRUE(has_successor());
   one().wanted.login.host = "h2";
   EXPECT_FALSE(has_successor());
+}
+
+TEST_F(LeftOver, ANodeThatJobsUseGetsNoOtherName) {
+  const Manifest manifest{.agents = {{"old", left_}}};
+  const auto marked = [&](const std::string& credentials_of, const Nodes& nodes) {
+    one().findings.clear();
+    one().check.credentials_of = credentials_of;
+    mark_renamed(wanted_, manifest, nodes);
+    return one().why();
+  };
+  const Nodes used = {{"old", {.jobs = {"train", "eval"}}}};
+  EXPECT_THAT(marked("node 'old'", used),
+              HasSubstr("as node 'old', and jobs use that: train, eval"));
+  EXPECT_THAT(left_over(manifest, wanted_).front().text, HasSubstr("it still runs"));
+  EXPECT_EQ(marked("node 'new'", used), "");  // it has had the place before
+  EXPECT_EQ(marked("node 'old'", {{"old", {}}}), "");
+  EXPECT_THAT(left_over(manifest, wanted_).front().text, HasSubstr("'new' takes its place"));
+  one().wanted.login.host = "h2";
+  EXPECT_EQ(marked("node 'old'", used), "");
+  one().wanted.login.host = "h1";
+  one().wanted.name = "old";
+  EXPECT_EQ(marked("node 'old'", used), "");
 }
 
 }  // namespace
