@@ -155,6 +155,10 @@ main() {
   if [ "$role" = controller ]; then
     [ -n "$listen_port" ] && listens "$listen_port" && say port-taken yes
     [ -n "$enrol_port" ] && listens "$enrol_port" && say enrol-port-taken yes
+    if [ -n "$access" ]; then
+      if [ ! -f "$access" ]; then say access missing
+      elif [ ! -r "$access" ]; then say access unreadable; fi
+    fi
     [ -d "$state/journal" ] &&
       say cluster "$(sed -n 's/.*"cluster_id": *"\([^"]*\)".*/\1/p' "$state/endpoint.json")"
   fi
@@ -263,6 +267,7 @@ bool take(HostCheck& check, std::string_view key, std::string_view value) {
   }
   if (key == "port-taken") return check.port_taken = true;
   if (key == "enrol-port-taken") return check.enrol_port_taken = true;
+  if (key == "access") return check.access_trouble = text, true;
   if (key == "cluster") return check.cluster = text, true;
   if (key == "credentials") {
     check.credentials_there = true;
@@ -307,6 +312,7 @@ std::string check_script(const CheckQuery& query) {
   set("version", query.version);
   set("programs", programs);
   set("mark", kUnitMark);
+  set("access", access_file(query.wanted));
   set("way_host", query.way_host);
   set("way_port", number(query.way_port));
   set("listen_port", number(query.listen_port));

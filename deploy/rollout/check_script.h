@@ -66,6 +66,7 @@ struct HostCheck {
   std::string running_words_sha;  // of its command line, each word with a NUL
   bool port_taken = false;        // controller: something listens at its port
   bool enrol_port_taken = false;  // the same of its enrolment port
+  std::string access_trouble;     // controller: "missing", "unreadable"; empty: none
   // Controller: of its state directory. None: no controller has run there; empty: it is not noted.
   std::optional<std::string> cluster;
   bool credentials_there = false;

@@ -63,6 +63,16 @@ class Judge {
           fmt::format("another program listens at the enrolment port ({}); stop it, or set "
                       "another one with controller: {{enrol: HOST:PORT}}",
                       enrol_address(in_.wanted)));
+    if (check_.access_trouble == "missing")
+      stop(
+          fmt::format("there is no file '{}', which 'access' names, and without it the controller "
+                      "does not start; put it there, or correct 'access'",
+                      access_file(in_.wanted)));
+    if (check_.access_trouble == "unreadable")
+      stop(
+          fmt::format("'{}' may not read the file '{}', which 'access' names, and without it the "
+                      "controller does not start; correct it with chown and chmod",
+                      check_.user, access_file(in_.wanted)));
     owners();
     if (in_.wanted.role == Role::Agent) {
       way(check_.way, "the controller's address", in_.wanted.address, "listen", "address");

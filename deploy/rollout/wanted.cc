@@ -45,9 +45,14 @@ std::string unit_of(Role role, const std::string& command) {
 std::string login_socket_of(const Wanted& wanted, const Places& places) {
   if (wanted.login_socket == "none") return {};
   if (!wanted.login_socket.empty()) return wanted.login_socket;
-  const bool has_roles = std::ranges::any_of(
-      wanted.options, [](const std::string& word) { return word.starts_with("--access="); });
-  return places.root && has_roles ? enrol::kLoginSocket : "";
+  return places.root && !access_file(wanted).empty() ? enrol::kLoginSocket : "";
+}
+
+// `option` with its '='.
+std::string_view value_of(const Wanted& wanted, std::string_view option) {
+  for (const std::string_view word : wanted.options)
+    if (word.starts_with(option)) return word.substr(option.size());
+  return {};
 }
 
 }  // namespace
@@ -63,12 +68,9 @@ std::vector<std::string_view> programs_of(Role role) {
   return {"muster", "muster-agent", "muster-worker"};
 }
 
-std::string_view enrol_address(const Wanted& wanted) {
-  constexpr std::string_view kOption = "--enrol=";
-  for (const std::string_view word : wanted.options)
-    if (word.starts_with(kOption)) return word.substr(kOption.size());
-  return {};
-}
+std::string_view enrol_address(const Wanted& wanted) { return value_of(wanted, "--enrol="); }
+
+std::string_view access_file(const Wanted& wanted) { return value_of(wanted, "--access="); }
 
 std::vector<Wanted> wanted_of(const hosts::HostsFile& file) {
   std::vector<Wanted> out;

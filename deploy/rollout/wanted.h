@@ -28,6 +28,7 @@ struct Wanted {
 
 // HOST:PORT of its --enrol; empty: it has none.
 std::string_view enrol_address(const Wanted& wanted);
+std::string_view access_file(const Wanted& wanted);           // of its --access; empty: it has none
 std::vector<Wanted> wanted_of(const hosts::HostsFile& file);  // the controller first
 
 // Where things are on a host, once its user is known.

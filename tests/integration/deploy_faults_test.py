@@ -126,6 +126,14 @@ class Places(FaultsTest):
         head.sh(f"sed -i s/0123456789abcdef/{own}/ {HEAD}/endpoint.json; mkdir -p {HEAD}/deploy; mv /tmp/manifest.json {HEAD}/deploy")
         self.assertRegex(self.fleet.deploy("up"), r"n1 .* unchanged ")
 
+    def test_an_access_file_that_is_missing_stops_nothing(self):
+        self.fleet.place_programs()
+        self.fleet.deploy("up")
+        self.fleet.write_hosts(controller={"access": "/etc/none.yaml"})
+        self.assertIn("controller: problem: there is no file '/etc/none.yaml'", self.fleet.deploy("plan", code=1))
+        self.assertRegex(self.fleet.deploy("up", code=70), r"there is no file '/etc/none.yaml'[^\n]*; nothing was changed")
+        self.assertEqual(len(self.nodes()), HOSTS - 1)
+
     def test_directories_of_others(self):
         self.fleet.place_programs([0, 1])
         host = self.fleet.hosts[2]

@@ -272,6 +272,37 @@ TEST(CheckScript, SaysWhichClusterTheControllerHas) {
   EXPECT_EQ(cluster(), "c48e");
 }
 
+TEST(CheckScript, SaysWhetherTheAccessFileIsThere) {
+  const LocalHost local;
+  const std::filesystem::path file = local.dir() / "access.yaml";
+  Wanted controller = wanted();
+  controller.role = Role::Controller;
+  controller.options = {"--access=" + file.string()};
+  const auto trouble = [&] {
+    const auto check =
+        parse_check(local.run("sh -s", check_script({.wanted = controller, .version = "1"})).out);
+    EXPECT_TRUE(check);
+    return check ? check->access_trouble : "no check";
+  };
+  EXPECT_EQ(trouble(), "missing");
+  local.write(file, "");
+  EXPECT_EQ(trouble(), "");
+  if (::geteuid() == 0) return;  // root reads every file
+  ::chmod(file.c_str(), 0);
+  EXPECT_EQ(trouble(), "unreadable");
+}
+
+TEST(Judge, AnAccessFileThatTheControllerCannotReadStopsIt) {
+  JudgeInput input{.wanted = wanted(), .check = good_check(), .programs = &kPrograms};
+  input.wanted.role = Role::Controller;
+  input.wanted.options = {"--access=/etc/muster/access.yaml"};
+  EXPECT_THAT(judge(input), Not(stops("access")));
+  input.check.access_trouble = "missing";
+  EXPECT_THAT(judge(input), stops("there is no file '/etc/muster/access.yaml'"));
+  input.check.access_trouble = "unreadable";
+  EXPECT_THAT(judge(input), stops("'root' may not read the file '/etc/muster/access.yaml'"));
+}
+
 TEST(Judge, TheControllersPortMustBeFree) {
   Wanted controller = wanted();
   controller.role = Role::Controller;
