@@ -5,6 +5,7 @@
 #include "deploy/rollout/controller_host.h"
 #include "deploy/rollout/foreign.h"
 #include "deploy/rollout/left_over.h"
+#include "deploy/rollout/loopback.h"
 #include "deploy/rollout/moved.h"
 #include "deploy/rollout/revoked.h"
 
@@ -35,6 +36,7 @@ Comparison compare(std::vector<Surveyed>& surveyed) {
   Surveyed& first = surveyed.front();
   if (first.error) return out;  // the survey says why
   mark_foreign(surveyed);
+  mark_loopback(surveyed);
   ControllerHost controller(std::move(*first.host), first.check.places);
   auto manifest = controller.read_manifest();
   if (!manifest) {

@@ -19,6 +19,7 @@
 #include "deploy/rollout/foreign.h"
 #include "deploy/rollout/instance.h"
 #include "deploy/rollout/left_over.h"
+#include "deploy/rollout/loopback.h"
 #include "deploy/rollout/moved.h"
 #include "deploy/rollout/new_ca.h"
 #include "deploy/rollout/old_versions.h"
@@ -47,6 +48,7 @@ class Up {
     Surveyed& first = all_.front();
     if (first.error) return fail(std::move(*first.error));
     if (!request_.new_ca) mark_foreign(all_);
+    mark_loopback(all_);
     if (first.stopped())
       return fail(ErrorCode::Internal,
                   fmt::format("bringing up the controller on '{}': {}; nothing was changed",
@@ -331,7 +333,8 @@ class Up {
       outcomes_[i].good = false;
       const std::string seen = outcomes_[i].text.empty() ? last : outcomes_[i].text;
       outcomes_[i].text = fmt::format(
-          "the agent was started, and {} after {} s{}", seen, request_.register_time.count(),
+          "the agent {}, and {} after {} s{}", all_[i].steps.start ? "was started" : "runs", seen,
+          request_.register_time.count(),
           line.empty() ? "" : fmt::format("; its log ends with: {}", line));
       say(all_[i], outcomes_[i].text);
     }

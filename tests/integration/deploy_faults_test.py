@@ -134,6 +134,15 @@ class Places(FaultsTest):
         self.assertRegex(self.fleet.deploy("up", code=70), r"there is no file '/etc/none.yaml'[^\n]*; nothing was changed")
         self.assertEqual(len(self.nodes()), HOSTS - 1)
 
+    def test_a_loopback_address_cuts_nobody_off(self):
+        self.fleet.place_programs()
+        self.fleet.deploy("up")
+        self.fleet.write_hosts(controller={"listen": "127.0.0.1:7070"})
+        self.assertIn("controller: problem: 'listen: 127.0.0.1:7070' is reached from the controller's host alone", self.fleet.deploy("plan", code=1))
+        self.assertIn("nothing was changed", self.fleet.deploy("up", code=70))
+        self.fleet.write_hosts()
+        self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
+
     def test_directories_of_others(self):
         self.fleet.place_programs([0, 1])
         host = self.fleet.hosts[2]
