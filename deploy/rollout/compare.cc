@@ -31,7 +31,7 @@ void ask_controller(ControllerHost& controller, const std::optional<Manifest>& m
 
 }  // namespace
 
-Comparison compare(std::vector<Surveyed>& surveyed) {
+Comparison compare(std::vector<Surveyed>& surveyed, const std::string& cluster) {
   Comparison out;
   Surveyed& first = surveyed.front();
   if (first.error) return out;  // the survey says why
@@ -41,6 +41,12 @@ Comparison compare(std::vector<Surveyed>& surveyed) {
   auto manifest = controller.read_manifest();
   if (!manifest) {
     out.trouble = manifest.error().message;
+    return out;
+  }
+  if (std::string why = why_not_deployed_by(cluster, *manifest ? &**manifest : nullptr,
+                                            first.check.running, first.check.places);
+      !why.empty()) {
+    first.findings.push_back({.stops = true, .text = std::move(why)});
     return out;
   }
   if (*manifest)

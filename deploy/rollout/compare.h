@@ -15,8 +15,8 @@ struct Comparison {
   std::string trouble;        // why it is not whole; empty: it is
 };
 
-// Uses the session to the controller's host up. Where a certificate was revoked, the agent gets
-// that note and the steps.
-Comparison compare(std::vector<Surveyed>& surveyed);
+// `cluster` is the name in hosts.yaml. Uses the session to the controller's host up. Hosts get what
+// the deployment says of them: findings, as of a revoked certificate, and steps.
+Comparison compare(std::vector<Surveyed>& surveyed, const std::string& cluster);
 
 }  // namespace muster::rollout

@@ -66,6 +66,21 @@ bool read_deployed(const json& item, Deployed& into) {
 
 }  // namespace
 
+std::string why_not_deployed_by(const std::string& cluster, const Manifest* manifest,
+                                bool controller_runs, const Places& places) {
+  if (manifest != nullptr && manifest->cluster != cluster)
+    return fmt::format(
+        "the manifest on it is of cluster '{}', and hosts.yaml of '{}'; is it the right "
+        "hosts.yaml?",
+        manifest->cluster, cluster);
+  if (manifest == nullptr && controller_runs)
+    return fmt::format(
+        "one runs there, and '{}' has no manifest of it; was state_dir changed? run 'muster "
+        "deploy down' with the old hosts.yaml first",
+        places.state_dir);
+  return {};
+}
+
 std::string manifest_text(const Manifest& manifest) {
   json agents = json::object();
   for (const auto& [name, one] : manifest.agents) agents[name] = to_json(one);

@@ -31,6 +31,11 @@ struct Manifest {
   std::map<std::string, Deployed> agents;  // by node
 };
 
+// Why hosts.yaml, whose cluster is `cluster`, is not that of what is on the controller's host.
+// Empty: it is. `manifest` null: there is none there.
+std::string why_not_deployed_by(const std::string& cluster, const Manifest* manifest,
+                                bool controller_runs, const Places& places);
+
 inline constexpr std::size_t kManifestBytesMost = 1 << 20;
 
 std::string manifest_text(const Manifest& manifest);

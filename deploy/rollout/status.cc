@@ -15,12 +15,14 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
   std::vector<DaemonStatus> out;
   std::map<std::string, NodeSeen> nodes;
   std::optional<Manifest> manifest;
-  std::string trouble = "the controller's host is not reachable";
+  std::string other, trouble = "the controller's host is not reachable";
   bool answers = false;
   if (Surveyed& first = surveyed.front(); !first.error) {
     ControllerHost controller(std::move(*first.host), first.check.places);
     if (auto read = controller.read_manifest()) {
       manifest = std::move(*read);
+      other = why_not_deployed_by(file.cluster, manifest ? &*manifest : nullptr,
+                                  first.check.running, first.check.places);
     } else {
       trouble = read.error().message;
     }
@@ -40,12 +42,15 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
                      .version = one.check.current};
     if (one.wanted.role == Role::Controller) {
       row.registered = answers;
+      row.other = !other.empty();
     } else if (const auto at = nodes.find(row.name); at != nodes.end()) {
       row.registered = at->second.alive;
       if (at->second.alive) row.version = at->second.version;
     }
     if (one.error) {
       row.text = one.error->message;
+    } else if (row.other) {
+      row.text = other;
     } else if (one.stopped()) {
       row.text = one.why();
     } else if (one.check.current.empty()) {

@@ -17,7 +17,8 @@ struct DaemonStatus {
   std::string version;  // of the programs there; empty: none
   std::string text;     // what is wrong, or a note
   bool left = false;    // no longer in the file: its host was not asked
-  [[nodiscard]] bool good() const { return left || (reachable && running && registered); }
+  bool other = false;   // controller: of another cluster, or state directory, than hosts.yaml
+  [[nodiscard]] bool good() const { return left || (reachable && running && registered && !other); }
 };
 
 // The controller first. Its `registered` means that it answers. Nodes of the manifest that are no

@@ -87,19 +87,12 @@ class Up {
     auto found = controller_->read_manifest();
     if (!found) return fail(std::move(found.error()));
     if (*found) manifest_ = std::move(**found);
-    if (*found && manifest_.cluster != request_.file.cluster)
-      return fail(
-          ErrorCode::Conflict,
-          fmt::format("deploying cluster '{}': the manifest on '{}' is of cluster '{}'; "
-                      "is it the right hosts.yaml?",
-                      request_.file.cluster, all_.front().wanted.login.host, manifest_.cluster));
-    if (!*found && all_.front().check.running)
-      return fail(
-          ErrorCode::Conflict,
-          fmt::format("bringing up the controller on '{}': one runs there, and '{}' has no "
-                      "manifest of it; was state_dir changed? run 'muster deploy down' with the "
-                      "old hosts.yaml first",
-                      all_.front().wanted.login.host, all_.front().check.places.state_dir));
+    const HostCheck& check = all_.front().check;
+    if (const std::string why = why_not_deployed_by(
+            request_.file.cluster, *found ? &manifest_ : nullptr, check.running, check.places);
+        !why.empty())
+      return fail(ErrorCode::Conflict, fmt::format("bringing up the controller on '{}': {}",
+                                                   all_.front().wanted.login.host, why));
     manifest_.cluster = request_.file.cluster;
     if (auto up = controller(); !up) return up;
     auto cluster = controller_->cluster_id();

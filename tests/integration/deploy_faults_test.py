@@ -143,6 +143,20 @@ class Places(FaultsTest):
         self.fleet.write_hosts()
         self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
 
+    def test_the_hosts_file_of_another_cluster(self):
+        self.fleet.place_programs()
+        self.fleet.deploy("up")
+        with open(self.fleet.file, encoding="utf-8") as file:
+            hosts = json.load(file)
+        with open(self.fleet.file, "w", encoding="utf-8") as file:
+            json.dump({**hosts, "cluster": "other"}, file)
+        sentence = "the manifest on it is of cluster 'test', and hosts.yaml of 'other'"
+        plan = self.fleet.deploy("plan", code=1)
+        self.assertIn(f"controller: problem: {sentence}", plan)
+        self.assertIn("nothing will be changed until the controller's host is well", plan)
+        self.assertIn(sentence, self.fleet.deploy("up", code=12))
+        self.assertIn(sentence, self.fleet.deploy("status", code=1))
+
     def test_directories_of_others(self):
         self.fleet.place_programs([0, 1])
         host = self.fleet.hosts[2]

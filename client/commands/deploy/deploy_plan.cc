@@ -23,7 +23,7 @@ Result<int> plan(const Context& context, const DeployOptions& options) {
   auto found = survey_hosts(call, options);
   if (!found) return fail(std::move(found.error()));
   std::vector<rollout::Surveyed>& surveyed = found->hosts;
-  const rollout::Comparison comparison = rollout::compare(surveyed);
+  const rollout::Comparison comparison = rollout::compare(surveyed, call.file.cluster);
   render::Table table{
       .columns =
           {{"NAME"}, {"HOST"}, {"SSH"}, {"ARCH"}, {"USER"}, {"VERSION"}, {"RUNS"}, {"TO DO"}},
@@ -61,9 +61,11 @@ Result<int> plan(const Context& context, const DeployOptions& options) {
     fmt::print("{}: {} not compared with what is deployed: {}\n", surveyed.front().wanted.name,
                context.out.paint(render::Tint::Dim, "note:"),
                render::printable(comparison.trouble));
-  fmt::print("{}\n", left == 0 ? "nothing to do"
-                               : fmt::format("{} of {} to be changed by 'muster deploy up'", left,
-                                             surveyed.size()));
+  fmt::print("{}\n", surveyed.front().stopped()
+                         ? "nothing will be changed until the controller's host is well"
+                     : left == 0 ? "nothing to do"
+                                 : fmt::format("{} of {} to be changed by 'muster deploy up'", left,
+                                               surveyed.size()));
   return good ? kOk : kJobFailed;
 }
 
