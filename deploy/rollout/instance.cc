@@ -24,4 +24,11 @@ Result<std::string> read_instance(Host& host, const Places& places) {
   return record.instance();
 }
 
+std::optional<std::string> why_not_own(Host& host, const Places& places, const std::string& seen) {
+  const auto instance = read_instance(host, places);
+  if (!instance) return instance.error().message;
+  if (*instance == seen) return std::nullopt;
+  return instance->empty() ? "" : "the controller sees another agent of this name";
+}
+
 }  // namespace muster::rollout

@@ -7,6 +7,7 @@
 #include "common/base/version.h"
 #include "deploy/rollout/controller_host.h"
 #include "deploy/rollout/foreign.h"
+#include "deploy/rollout/instance.h"
 
 namespace muster::rollout {
 
@@ -34,7 +35,16 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
     }
   }
   mark_foreign(surveyed);
-  for (const Surveyed& one : surveyed) {
+  // Another machine may have the node's name: that one is alive, and this one is not registered.
+  std::vector<std::optional<std::string>> not_own(surveyed.size());
+  for_each_host(surveyed.size(), [&](std::size_t i) {
+    Surveyed& one = surveyed[i];
+    const auto at = nodes.find(one.wanted.name);
+    if (one.wanted.role == Role::Agent && !one.error && at != nodes.end() && at->second.alive)
+      not_own[i] = why_not_own(*one.host, one.check.places, at->second.instance);
+  });
+  for (std::size_t i = 0; i < surveyed.size(); ++i) {
+    const Surveyed& one = surveyed[i];
     DaemonStatus row{.name = one.wanted.name,
                      .host = one.wanted.login.host,
                      .reachable = !one.error,
@@ -44,8 +54,8 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
       row.registered = answers;
       row.other = !other.empty();
     } else if (const auto at = nodes.find(row.name); at != nodes.end()) {
-      row.registered = at->second.alive;
-      if (at->second.alive) row.version = at->second.version;
+      row.registered = at->second.alive && !not_own[i];
+      if (row.registered) row.version = at->second.version;
     }
     if (one.error) {
       row.text = one.error->message;
@@ -55,6 +65,8 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
       row.text = one.why();
     } else if (one.check.current.empty()) {
       row.text = "nothing is deployed there";
+    } else if (!row.registered && !not_own[i].value_or("").empty()) {
+      row.text = *not_own[i];
     } else if (!row.running) {
       row.text = "it does not run; 'muster deploy up' starts it";
     } else if (!row.registered) {

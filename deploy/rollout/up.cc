@@ -287,12 +287,9 @@ class Up {
     if (old != before.end() && old->second.alive && then != first.end() &&
         then->second.last_heard == at->second.last_heard)
       return false;
-    const auto instance = read_instance(*all_[i].host, all_[i].check.places);
-    if (instance && *instance == at->second.instance) return true;
-    outcomes_[i].text = !instance           ? instance.error().message
-                        : instance->empty() ? ""
-                                            : "the controller sees another agent of this name";
-    return false;
+    const auto why = why_not_own(*all_[i].host, all_[i].check.places, at->second.instance);
+    outcomes_[i].text = why.value_or("");
+    return !why;
   }
 
   void wait_registered(const Nodes& before) {

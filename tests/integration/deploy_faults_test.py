@@ -77,6 +77,7 @@ class Places(FaultsTest):
         self.fleet.write_hosts()
         up = self.fleet.deploy("up", "--timeout", "5s", code=1)
         self.assertRegex(up, r"the controller sees another agent of this name after 5 s")
+        self.assertRegex(self.fleet.deploy("status", code=1), r"n1 .* no +the controller sees another agent of this name")
         host.sh(f"kill {pid}", False)
 
     def test_a_wrong_controller_does_not_take_the_cluster_over(self):
