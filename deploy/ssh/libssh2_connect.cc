@@ -125,7 +125,7 @@ class Connecting {
       if (!opened) return failed(std::move(opened).error());
       end = std::move(*opened);
     } else {
-      auto socket = connect_tcp(hop.host_name, hop.port, deadline_);
+      auto socket = connect_tcp(hop.host_name, hop.port, deadline_, hop.alive);
       if (!socket) return failed(std::move(socket).error());
       end.socket = std::move(*socket);
     }
@@ -133,6 +133,7 @@ class Connecting {
     if (!wire) return failed(std::move(wire).error());
     outcome_.wire = std::move(*wire);
     outcome_.wire->set_deadline(deadline_);
+    outcome_.wire->set_alive(hop.alive);
     before_ = hop.text();
     return true;
   }

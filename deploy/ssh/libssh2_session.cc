@@ -1,6 +1,7 @@
 #include "deploy/ssh/libssh2_session.h"
 
 #include <array>
+#include <chrono>
 
 #include "common/base/controls.h"
 #include "deploy/ssh/child.h"
@@ -31,17 +32,30 @@ class Exchange {
       for (const int stream : {0, SSH_EXTENDED_DATA_STDERR})
         if (auto done = receive(stream); !done) return fail(std::move(done).error());
       if (wire_.late()) return fail(wire_.failure(0));
+      const std::size_t waiting = wire_.waiting();
+      if (moved_ || waiting != waiting_) moved_at_ = std::chrono::steady_clock::now();
+      waiting_ = waiting;
       if (moved_ || can_send()) continue;
       if (libssh2_channel_eof(channel_) != 0) {
         const int rc = libssh2_channel_wait_closed(channel_);  // without waiting
         if (rc == 0) return std::move(output_);
         if (rc != LIBSSH2_ERROR_EAGAIN) return fail(wire_.failure(rc));
       }
-      if (auto ready = wire_.wait(); !ready) return fail(std::move(ready).error());
+      // Behind a jump host the socket does not say that the host is gone. A command may work for
+      // long without reading, so this counts only while it has input to come.
+      const Deadline stuck = sent_all_ ? Deadline::max() : moved_at_ + stuck_after();
+      if (passed(stuck))
+        return fail(ErrorCode::TimedOut, "the host has taken nothing for " +
+                                             std::to_string(stuck_after().count()) + " s");
+      if (auto ready = wire_.wait(stuck); !ready) return fail(std::move(ready).error());
     }
   }
 
  private:
+  // Later than the socket's own bound, which knows the reason.
+  [[nodiscard]] std::chrono::seconds stuck_after() const {
+    return wire_.alive().most() + wire_.alive().interval;
+  }
   bool can_send() {
     return !sent_all_ && wire_.waiting() < kWaitingDataMost &&
            libssh2_channel_window_write(channel_) > 0;
@@ -94,6 +108,8 @@ class Exchange {
   Source& input_;
   std::string_view next_;
   bool sent_all_ = false, moved_ = false;
+  std::size_t waiting_ = 0;
+  std::chrono::steady_clock::time_point moved_at_ = std::chrono::steady_clock::now();
   Output output_;
 };
 

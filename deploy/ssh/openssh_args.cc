@@ -40,9 +40,10 @@ void add_hop(Args& args, const OpenSshPlan& plan, std::size_t at) {
   for (const char* setting :
        {"GlobalKnownHostsFile=/dev/null", "UpdateHostKeys=no", "VerifyHostKeyDNS=no",
         "CheckHostIP=no", "NoHostAuthenticationForLocalhost=no", "ForwardAgent=no", "ForwardX11=no",
-        "PermitLocalCommand=no", "RemoteCommand=none", "RequestTTY=no", "ServerAliveInterval=15",
-        "ServerAliveCountMax=3"})
+        "PermitLocalCommand=no", "RemoteCommand=none", "RequestTTY=no"})
     args.option(setting);
+  args.option("ServerAliveInterval=" + std::to_string(hop.alive.interval.count()));
+  args.option("ServerAliveCountMax=" + std::to_string(hop.alive.count));
   // What ssh_config says of the host is in host_name; the target's own address is only there.
   if (hop.host_name != hop.alias) args.option("HostName=" + percent_kept(hop.host_name));
   for (const std::string& file : hop.identity_files) args.option("IdentityFile=\"" + file + "\"");

@@ -11,6 +11,7 @@ namespace muster::ssh {
 namespace {
 
 constexpr std::size_t kNameBytesMost = 255;
+constexpr unsigned kAliveSecondsMost = 3600, kAliveCountMost = 100;
 
 std::string expanded(std::string_view path, const Defaults& defaults) {
   if (path == "~" || path.starts_with("~/")) return defaults.home + std::string(path.substr(1));
@@ -22,6 +23,14 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc{} || end != text.data() + text.size() || port == 0) return std::nullopt;
   return port;
+}
+
+// A number of ssh_config; 0, what is no number, and what the kernel would not take are not set.
+std::optional<unsigned> parse_count(std::string_view text, unsigned most) {
+  unsigned count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || end != text.data() + text.size() || count == 0) return std::nullopt;
+  return std::min(count, most);
 }
 
 std::vector<std::string> words(std::string_view text, const Defaults& defaults) {
@@ -112,6 +121,11 @@ Result<Hop> configured_hop(const Target& target, std::string_view config,
     if (key == "proxycommand") hop.proxy_command = value;
     if (key == "revokedhostkeys" && value != "none") hop.key_setting = "RevokedHostKeys";
     if (key == "knownhostscommand" && value != "none") hop.key_setting = "KnownHostsCommand";
+    if (key == "serveraliveinterval")
+      if (const auto seconds = parse_count(value, kAliveSecondsMost))
+        hop.alive.interval = std::chrono::seconds(*seconds);
+    if (key == "serveralivecountmax")
+      hop.alive.count = parse_count(value, kAliveCountMost).value_or(hop.alive.count);
     if (key == "port") {
       const auto port = parse_port(value);
       if (!port) return unsound("the port", value);

@@ -5,6 +5,7 @@
 // case. It expands '~' in the names of known_hosts files, but not in IdentityFile.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,6 +18,14 @@ namespace muster::ssh {
 
 inline constexpr std::size_t kConfigBytesMost = std::size_t{256} << 10U;
 inline constexpr std::size_t kJumpsMost = 4;
+
+// How long a host may be silent until its connection counts as lost: `count` times `interval`.
+struct Alive {
+  std::chrono::seconds interval{15};
+  unsigned count = 3;
+
+  [[nodiscard]] std::chrono::seconds most() const { return interval * count; }
+};
 
 // One host of a connection: a jump host or the target itself.
 struct Hop {
@@ -35,6 +44,7 @@ struct Hop {
   std::vector<std::string> certificate_files;
   // A setting about host keys that only `ssh` obeys: "RevokedHostKeys". Empty: there is none.
   std::string key_setting;
+  Alive alive;
 
   // The name of known_hosts files.
   [[nodiscard]] const std::string& key_name() const {

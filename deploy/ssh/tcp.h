@@ -8,12 +8,16 @@
 #include "common/base/error.h"
 #include "common/io/unique_fd.h"
 #include "deploy/ssh/deadline.h"
+#include "deploy/ssh/ssh_config.h"
 
 namespace muster::ssh {
 
-// Returns a socket that does not block. It tries the addresses in their order, each for its share
-// of the time. Errors are reasons without a context: NotFound ("it does not resolve"); Unreachable
-// ("10.0.0.1 port 22: Connection refused; is sshd running there?"); TimedOut.
-Result<io::UniqueFd> connect_tcp(const std::string& host, std::uint16_t port, Deadline deadline);
+// Returns a socket that does not block, and that fails (ETIMEDOUT, or why there is no route) when
+// the host is silent for longer than `alive` says, also while nothing is sent. It tries the
+// addresses in their order, each for its share of the time. Errors are reasons without a context:
+// NotFound ("it does not resolve"); Unreachable ("10.0.0.1 port 22: Connection refused; is sshd
+// running there?"); TimedOut.
+Result<io::UniqueFd> connect_tcp(const std::string& host, std::uint16_t port, Deadline deadline,
+                                 const Alive& alive = {});
 
 }  // namespace muster::ssh

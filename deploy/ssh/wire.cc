@@ -76,8 +76,17 @@ ssize_t Wire::receive_bytes(libssh2_socket_t, void* bytes, std::size_t size, int
   for (;;) {
     const ssize_t count = ::recv(wire.fd(), bytes, size, 0);
     if (count >= 0) return count;
-    if (errno != EINTR) return -errno;
+    if (errno == EINTR) continue;
+    const int error = errno;
+    wire.note_failure(error);
+    return -error;
   }
+}
+
+// An error is reported once: if sending meets it, receiving only sees the end.
+void Wire::note_failure(int error_number) {
+  if (error_number != EAGAIN && error_number != EPIPE && error_number != ECONNRESET)
+    lost_ = error_number;
 }
 
 void Wire::flush() {
@@ -88,18 +97,21 @@ void Wire::flush() {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;
     // What the other end has sent before can still be read, so reading reports the end.
-    if (count < 0) sent = out_.size();
+    if (count < 0) {
+      note_failure(errno);
+      sent = out_.size();
+    }
     if (count > 0) sent += static_cast<std::size_t>(count);
   }
   out_.erase(0, sent);
 }
 
-Result<void> Wire::wait() {
+Result<void> Wire::wait(Deadline until) {
   flush();
   if (!closed_ && !late()) {
     pollfd ready{.fd = fd(), .events = POLLIN, .revents = 0};
     if (!out_.empty()) ready.events |= POLLOUT;
-    ::poll(&ready, 1, milliseconds_until(deadline_));
+    ::poll(&ready, 1, milliseconds_until(std::min(deadline_, until)));
     flush();
   }
   if (closed_) return fail(ErrorCode::Unreachable, "the session is closed");
@@ -117,9 +129,17 @@ std::string Wire::last_text() const {
 
 Error Wire::failure(int rc) const {
   if (late()) return {ErrorCode::TimedOut, "the host did not answer in time"};
+  if (lost_ != 0)
+    return {ErrorCode::Unreachable,
+            "the connection was lost: " + std::string(::strerrordesc_np(lost_))};
   if (rc == LIBSSH2_ERROR_SOCKET_DISCONNECT || rc == LIBSSH2_ERROR_SOCKET_RECV ||
       rc == LIBSSH2_ERROR_SOCKET_SEND || rc == LIBSSH2_ERROR_BANNER_RECV)
     return {ErrorCode::Unreachable, "the host closed the connection"};
+  if (rc == LIBSSH2_ERROR_SOCKET_NONE || rc == LIBSSH2_ERROR_SOCKET_TIMEOUT ||
+      rc == LIBSSH2_ERROR_BAD_SOCKET)
+    return {ErrorCode::Unreachable, "the connection was lost"};
+  // libssh2 has its own bound for an answer, a minute.
+  if (rc == LIBSSH2_ERROR_TIMEOUT) return {ErrorCode::TimedOut, "the host did not answer in time"};
   return {ErrorCode::Unreachable, last_text()};
 }
 

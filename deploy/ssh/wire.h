@@ -22,6 +22,7 @@
 #include "common/io/unique_fd.h"
 #include "deploy/ssh/deadline.h"
 #include "deploy/ssh/secret.h"
+#include "deploy/ssh/ssh_config.h"
 
 namespace muster::ssh {
 
@@ -49,6 +50,8 @@ class Wire {
   void set_deadline(Deadline deadline) { deadline_ = deadline; }
   [[nodiscard]] Deadline deadline() const { return deadline_; }
   [[nodiscard]] bool late() const { return passed(deadline_); }
+  void set_alive(const Alive& alive) { alive_ = alive; }
+  [[nodiscard]] const Alive& alive() const { return alive_; }
 
   // Repeats a call of libssh2 until it does not answer EAGAIN. Returns its answer, which may be
   // another error of libssh2. Errors: the deadline passed.
@@ -60,14 +63,15 @@ class Wire {
       if (auto ready = wait(); !ready) return fail(std::move(ready).error());
     }
   }
-  // Sends what waits, then waits until the socket can be read, or can be written where bytes wait.
-  Result<void> wait();
+  // Sends what waits, then waits until the socket can be read, or can be written where bytes wait,
+  // or until `until`.
+  Result<void> wait(Deadline until = Deadline::max());
   // Sends what the socket takes at once.
   void flush();
   [[nodiscard]] std::size_t waiting() const { return out_.size(); }
 
-  // The sentence for an error of libssh2: TimedOut if the deadline has passed, else Unreachable
-  // with libssh2's text. `rc` is of the last call.
+  // The sentence for an error of libssh2: TimedOut if the deadline has passed, else Unreachable:
+  // what became of the socket, or libssh2's text. `rc` is of the last call.
   [[nodiscard]] Error failure(int rc) const;
   // The last text of libssh2, without control characters.
   [[nodiscard]] std::string last_text() const;
@@ -84,12 +88,15 @@ class Wire {
                             void** abstract);
   static ssize_t receive_bytes(libssh2_socket_t socket, void* bytes, std::size_t size, int flags,
                                void** abstract);
+  void note_failure(int error_number);
 
   std::unique_ptr<Below> below_;  // destroyed after the socket
   io::UniqueFd socket_;
   LIBSSH2_SESSION* session_ = nullptr;
   std::string out_;
   Deadline deadline_{};
+  Alive alive_;
+  int lost_ = 0;  // why the socket failed, if the other end did not close it
   bool closed_ = false;
 };
 

@@ -14,6 +14,7 @@ import unittest
 import namespaces
 import ssh_hosts
 from cluster import wait_until
+from cluster.programs import DEADLINE
 from deploy_test import HOSTS, DeployTest
 
 HEAD = "/var/lib/muster/controller"
@@ -177,6 +178,42 @@ class Places(FaultsTest):
             f"mkdir /tmp/theirs; chown 1500 /tmp/theirs; {BIN}/muster-controller --state-dir=/tmp/theirs 2>&1; echo $?; ls -A /tmp/theirs; rm -r /tmp/theirs"
         )
         self.assertRegex(refused, r"it belongs to user 1500, this process runs as user 0; .*chown.*\n70\n$")
+
+
+class LostHost(FaultsTest):
+    """Host 2 is held in the middle of a copy: its gzip waits for a fifo, so the copy has begun and nothing is in flight."""
+
+    options = {
+        2: {
+            "setup": "gzip=$(readlink -f \"$(command -v gzip)\"); cp $gzip /tmp/gzip.own\n"
+            "printf '#!/bin/sh\n[ ! -e /tmp/hold ] || read line < /tmp/hold\nexec /tmp/gzip.own \"$@\"\n' > /tmp/gzip\n"
+            "chmod 755 /tmp/gzip; mount --bind /tmp/gzip $gzip"
+        }
+    }
+
+    def test_a_host_that_is_lost_in_the_middle_of_a_copy(self):
+        self.fleet.place_programs([0, 1])
+        host, config = self.fleet.hosts[2], f"{self.fleet.folder}/config"
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("ServerAliveInterval 2\nServerAliveCountMax 2\n")
+        host.sh("mkfifo /tmp/hold")
+        half = "find /opt -name '*.new' -type f"
+        up = self.fleet.start("up", "--ssh-config", config)
+        self.addCleanup(up.kill)
+        wait_until(lambda: host.sh(half) or up.poll() is not None, what="the copy")
+        namespaces.ip("link", "set", "v2", "down")
+        out, err = up.communicate(timeout=DEADLINE)
+        self.assertEqual(up.returncode, 1, out + err)
+        self.assertRegex(out, r"n1 .* done")
+        self.assertRegex(out, r"n2 [^\n]*(\n[^\n]*)*(the connection was lost: |the host has taken nothing for 6 s)")
+        namespaces.ip("link", "set", "v2", "up")
+        # sshd on the host learns of it when it writes; the half of a copy goes with its script.
+        host.sh("rm /tmp/hold; kill $(grep -lx gzip /proc/[0-9]*/comm | cut -d/ -f3)")
+        wait_until(lambda: not host.sh(half), what="the end of the copy's script")
+        again = self.fleet.deploy("up")
+        self.assertRegex(again, r"n1 .* unchanged")
+        self.assertRegex(again, r"n2 .* done")
+        self.assert_up()
 
 
 class Ends(FaultsTest):

@@ -48,6 +48,17 @@ TEST(SshConfig, AnAliasOfHostKeysHasNoPort) {
   EXPECT_EQ(alias->key_port(), 22);
 }
 
+// 0 is OpenSSH's own default, which would wait for hours.
+TEST(SshConfig, HowLongAHostMayBeSilent) {
+  const auto most = [](const char* config) {
+    const auto hop = configured_hop({.host = "gpu1"}, config, kDefaults);
+    return hop ? hop->alive.most().count() : 0;
+  };
+  EXPECT_EQ(most("serveraliveinterval 0\nserveralivecountmax 3\n"), 45);
+  EXPECT_EQ(most("serveraliveinterval 5\nserveralivecountmax 4\n"), 20);
+  EXPECT_EQ(most("serveraliveinterval 99999\nserveralivecountmax no\n"), 3 * 3600);
+}
+
 TEST(SshConfig, SettingsAboutHostKeysThatOnlySshObeys) {
   const auto setting = [](const char* config) {
     const auto hop = configured_hop({.host = "gpu1"}, config, kDefaults);
@@ -119,6 +130,8 @@ TEST(OpenSshArgs, EveryHopIsAsStrict) {
   const auto args = master_args(plan);
   EXPECT_THAT(args, Contains("StrictHostKeyChecking=yes"));
   EXPECT_THAT(args, Contains("UserKnownHostsFile=/dev/null"));
+  EXPECT_THAT(args, Contains("ServerAliveInterval=15"));
+  EXPECT_THAT(args, Contains("ServerAliveCountMax=3"));
   EXPECT_EQ(args.back(), "n");
   const auto proxy = std::ranges::find_if(
       args, [](const std::string& arg) { return arg.starts_with("ProxyCommand="); });

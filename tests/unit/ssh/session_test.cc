@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 
 #include <algorithm>
 
 #include "deploy/ssh/host_key.h"
 #include "deploy/ssh/host_names.h"
+#include "deploy/ssh/tcp.h"
 #include "tests/unit/ssh/test_sshd.h"
 
 namespace muster::ssh {
@@ -275,6 +277,41 @@ TEST_F(SshSession, NobodyListensOrNobodySpeaks) {
   Options soon = options();
   soon.connect_timeout = std::chrono::milliseconds(300);
   EXPECT_THAT(outcome(to, soon), HasSubstr("did not answer in time"));
+}
+
+// Without these a host that is gone is noticed after two hours.
+TEST_F(SshSession, TheKernelAsksAHostThatIsSilent) {
+  TestSshd server(keys(), "alive", host_key("host_ed"));
+  const auto socket = connect_tcp("127.0.0.1", server.port(), deadline_after(kRunTime),
+                                  {.interval = std::chrono::seconds(7), .count = 4});
+  ASSERT_TRUE(socket.has_value()) << socket.error().message;
+  const auto option = [&](int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof value;
+    ::getsockopt(socket->get(), level, name, &value, &size);
+    return value;
+  };
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 7);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPINTVL), 7);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPCNT), 3);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 28'000);
+}
+
+// As one behind a jump host that is gone: the socket stays open.
+TEST_F(SshSession, AHostThatTakesNoMoreInputEndsInASentence) {
+  TestSshd server(keys(), "stuck", host_key("host_ed"));
+  know(server, "host_ed");
+  folder_.write("config", "ServerAliveInterval 1\nServerAliveCountMax 1\n");
+  NoPrompts nobody;
+  auto session = connect(target(server), {.ssh_config = folder_.at("config")}, nobody);
+  ASSERT_TRUE(session.has_value()) << session.error().message;
+  const std::string bytes(std::size_t{8} << 20U, 'x');
+  const auto stuck =
+      (*session)->run({"tail -f --pid=$PPID /dev/null"}, Source::memory(bytes), kRunTime);
+  ASSERT_FALSE(stuck.has_value());
+  EXPECT_EQ(stuck.error().code, ErrorCode::TimedOut);
+  EXPECT_THAT(stuck.error().message, HasSubstr("the host has taken nothing for 2 s"));
 }
 
 class Runs : public SshSession, public ::testing::WithParamInterface<const char*> {
