@@ -21,6 +21,13 @@ constexpr auto kAllPrograms = std::to_array<std::string_view>(
     {"muster", "muster-agent", "muster-controller", "muster-worker"});
 constexpr std::size_t kProgramBytesMost = std::size_t{512} << 20U;
 
+// Packages name the architectures as Debian does (cmake/MusterPackage.cmake), hosts as uname does.
+std::string uname_architecture(std::string_view name) {
+  if (name == "amd64") return "x86_64";
+  if (name == "arm64") return "aarch64";
+  return std::string(name);
+}
+
 std::string gzip(const std::string& raw) {
   constexpr int kGzipWindow = 15 + 16;  // zlib.h, deflateInit2: a gzip header
   z_stream stream{};
@@ -122,7 +129,8 @@ Result<Programs> Programs::from_bundles(const std::vector<std::string>& files) {
                     fmt::format("reading the release '{}': it has version {}, another one has {}",
                                 file, version, out.version_));
       out.version_ = version;
-      return out.add(std::string(top.substr(dash + 1)), std::string(name), std::move(bytes), file);
+      return out.add(uname_architecture(top.substr(dash + 1)), std::string(name), std::move(bytes),
+                     file);
     });
     if (!read) return fail(std::move(read.error()));
   }

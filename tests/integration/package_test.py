@@ -185,6 +185,15 @@ class Tarball(unittest.TestCase):
                 self.assertLess(os.path.getsize(path), 40 << 20)
             run(os.path.join(folder, top, "bin/muster"), "--version")
 
+    def test_deploy_takes_it_as_a_bundle(self):
+        """Port 1 of this machine is closed: the plan ends at the host, after it has read the programs."""
+        with tempfile.TemporaryDirectory() as folder:
+            hosts = os.path.join(folder, "hosts.yaml")
+            with open(hosts, "w", encoding="utf-8") as file:
+                file.write("controller: {host: 127.0.0.1, port: 1}\nagents: {n1: {host: 127.0.0.1, port: 1}}\n")
+            plan = run(binary("muster"), "deploy", "plan", hosts, "--bundle", NOW["tar.gz"], code=1)
+            self.assertIn("Connection refused", plan)
+
 
 @unittest.skipUnless(STATIC, "only preset release links statically")
 @unittest.skipUnless(namespaces.inside(), "this machine lets us make no namespaces")

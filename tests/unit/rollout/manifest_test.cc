@@ -191,6 +191,18 @@ TEST_F(Bundles, OneForEachArchitecture) {
   EXPECT_EQ(programs->bytes("aarch64", "muster").raw(), elf(183));
 }
 
+// The names of deploy/build-release.
+TEST_F(Bundles, PackagesHaveDebiansNamesOfArchitectures) {
+  const auto programs = Programs::from_bundles(
+      {write(release("0.1.0", "amd64", 62)), write(release("0.1.0", "arm64", 183))});
+  ASSERT_TRUE(programs) << programs.error().message;
+  EXPECT_EQ(programs->version(), "0.1.0");
+  EXPECT_EQ(programs->architectures(), "aarch64, x86_64");
+  const auto wrong = Programs::from_bundles({write(release("0.1.0", "arm64", 62))});
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().message, HasSubstr("it is for x86_64"));
+}
+
 TEST_F(Bundles, MistakesHaveASentence) {
   const auto error = [&](const std::vector<std::string>& files) {
     const auto programs = Programs::from_bundles(files);
