@@ -91,7 +91,10 @@ main() {
   fi
   for p in gzip sha256sum; do have "$p" && say have "$p"; done
   [ "$(cat /sys/fs/selinux/enforce 2>/dev/null)" = 1 ] && say selinux enforcing
-  [ -f /sys/fs/cgroup/cgroup.controllers ] && say cgroup 2
+  # In systemd's hybrid mode it is in `unified` (common/process/cgroup.h).
+  for d in "$cgroups" "$cgroups/unified"; do
+    [ -f "$d/cgroup.controllers" ] && { say cgroup 2; break; }
+  done
   if [ "$uid" = 0 ]; then
     : "${prefix:=/opt/muster}" "${state:=/var/lib/muster/$role}"
   else
@@ -313,6 +316,7 @@ std::string check_script(const CheckQuery& query) {
   set("programs", programs);
   set("mark", kUnitMark);
   set("access", access_file(query.wanted));
+  set("cgroups", "/sys/fs/cgroup");
   set("way_host", query.way_host);
   set("way_port", number(query.way_port));
   set("listen_port", number(query.listen_port));

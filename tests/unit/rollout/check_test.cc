@@ -81,6 +81,24 @@ TEST(CheckScript, RunsInTheShOfThisMachine) {
   EXPECT_NE(check->prefix_disk.options, "");
 }
 
+// In systemd's hybrid mode the agent takes the second place.
+TEST(CheckScript, CgroupsOfVersion2HaveTwoPlaces) {
+  const auto found = [](const std::string& place) {
+    const LocalHost local;
+    const std::string root = "/sys/fs/cgroup", there = (local.dir() / "cgroup").string();
+    std::filesystem::create_directories(there + "/memory");
+    if (!place.empty()) local.write(there + place + "/cgroup.controllers", "");
+    std::string script = check_script({.wanted = wanted(), .version = "0.1.0", .way_host = {}});
+    script.replace(script.find(root), root.size(), there);
+    const auto check = parse_check(local.run("sh -s", script).out);
+    EXPECT_TRUE(check) << check.error().message;
+    return check && check->cgroup2;
+  };
+  EXPECT_TRUE(found("/."));
+  EXPECT_TRUE(found("/unified"));
+  EXPECT_FALSE(found(""));
+}
+
 // A unit of a package is in another directory than ours; systemctl names it.
 TEST(CheckScript, AUnitThatDeployDidNotWriteIsForeign) {
   const LocalHost local;
