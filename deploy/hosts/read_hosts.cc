@@ -313,6 +313,11 @@ class Reader {
       if (!addresses[i].empty()) values["training_address"].texts = {addresses[i]};
       agent.options = options_of(values);
       agent.options.insert(agent.options.begin(), for_agents_.begin(), for_agents_.end());
+      if (agent.name == "controller")
+        return problem(
+            name,
+            "a node cannot be named 'controller': that is the controller's row in what "
+            "muster deploy shows; write NAME: {host: controller} for a host of this name");
       if (!names_.insert(agent.name).second)
         return problem(name, fmt::format("node '{}' is there twice", spec::shown(agent.name)));
       const auto [earlier, fresh] = hosts_.try_emplace(

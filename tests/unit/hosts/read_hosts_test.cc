@@ -167,6 +167,14 @@ TEST(ReadHosts, NodesAndHostsAreThereOnce) {
               ElementsAre(HasSubstr("is 2 of them for 3 nodes")));
 }
 
+// Its rows and what is said while `up` works would look like the controller's.
+TEST(ReadHosts, NoNodeIsNamedController) {
+  for (const char* agents : {"{controller: {host: x}}", "[a, controller]"})
+    EXPECT_THAT(problems_of(std::string("controller: h\nagents: ") + agents + "\n"),
+                ElementsAre(HasSubstr("a node cannot be named 'controller'")));
+  EXPECT_EQ(read_well("controller: h\nagents: {a: {host: controller}}\n").agents.size(), 1U);
+}
+
 TEST(ReadHosts, WhatIsMissingIsNamed) {
   EXPECT_THAT(problems_of("agents: [a]"), ElementsAre(HasSubstr("'controller' is missing")));
   EXPECT_THAT(problems_of("controller: a"), ElementsAre(HasSubstr("'agents' is missing")));
