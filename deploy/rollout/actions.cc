@@ -58,12 +58,14 @@ fi
 )sh";
 
 // What the agent's check of the outputs' root (agent/probe/outputs_check.h) made: its own files,
-// and directories that are empty. Never a file of a job.
+// and directories that are empty. A file of a job only where they are to go, too.
 constexpr std::string_view kPurgeRoot = R"sh(
 if [ -n "$root" ]; then
   rm -rf --one-file-system "$root/.muster" 2>/dev/null || :
+  [ -z "$purge_root" ] || rm -rf --one-file-system "$root"
+  [ ! -d "$root" ] || rmdir "$root" 2>/dev/null || echo kept-root
   above=${root%/*}
-  if rmdir "$root" 2>/dev/null && rmdir "$above" 2>/dev/null; then
+  if [ ! -d "$root" ] && rmdir "$above" 2>/dev/null; then
     above=${above%/*}
     case ${above##*/} in muster|state) rmdir "$above" 2>/dev/null || : ;; esac
   fi
@@ -216,14 +218,18 @@ rm -f "$dir/command-line" "$dir/command-line.new" "$dir/credentials.pem" "$dir/c
            Set{"other_unit", by_unit.config_file(other)}, Set{"mark", kUnitMark},
            Set{"start", unit_start(other, places)}, Set{"tag", rundir::kProcessTagVariable},
            Set{"node", removal.node}, Set{"end", removal.end_jobs ? "yes" : ""},
-           Set{"root", removal.outputs_root},
+           Set{"root", removal.outputs_root}, Set{"purge_root", removal.outputs ? "yes" : ""},
            Set{"keep", removal.outputs || role == Role::Agent ? "" : kOutputsDir}));
   if (!done) return fail(std::move(done.error()));
-  if (say && *done == "kept-state\n")
+  if (!say) return {};
+  if (done->contains("kept-state\n"))
     say(fmt::format("kept '{}', which muster deploy did not make", places.state_dir));
-  if (say && *done == "kept-outputs\n")
-    say(fmt::format("kept '{}/{}', what jobs have written; --outputs removes it, too",
-                    places.state_dir, kOutputsDir));
+  const std::string kept = done->contains("kept-outputs\n")
+                               ? fmt::format("{}/{}", places.state_dir, kOutputsDir)
+                           : done->contains("kept-root\n") ? removal.outputs_root
+                                                           : std::string();
+  if (!kept.empty())
+    say(fmt::format("kept '{}', what jobs have written; --outputs removes it, too", kept));
   return {};
 }
 

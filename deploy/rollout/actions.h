@@ -37,12 +37,12 @@ Result<void> start_daemon(Host& host, Role role, const Places& places);
 Result<void> stop_daemon(Host& host, Role role, const Places& places);
 struct RoleRemoval {
   bool purge = false;     // the state directory, too, if `up` made it
-  bool outputs = false;   // with `purge`: also the outputs of jobs in it (kOutputsDir)
+  bool outputs = false;   // with `purge`: also the outputs of jobs (kOutputsDir, `outputs_root`)
   bool end_jobs = false;  // with `purge`: kill what is left of jobs of the node; else an error
   bool programs = false;  // the programs and the link, unless the other role is on the host
   std::string node;       // agent: its name
-  // Agent, with `purge`: where its check of the outputs left its own files (kOutputsDir below the
-  // controller's state directory, which another host may have); empty: nowhere
+  // Agent, with `purge`: where its check of the outputs left its own files, and its ranks theirs
+  // (kOutputsDir below the controller's state directory, which another host has); empty: nowhere
   std::string outputs_root;
 };
 // Removes what `up` wrote for this role. `say` learns what a person should know: what stays though

@@ -164,21 +164,32 @@ TEST_F(Actions, TheMarksOfTheOutputsCheckAreNoOutputs) {
 TEST_F(Actions, WhatAnAgentMadeBelowTheControllersStateDirectoryGoesWithIt) {
   install(Role::Agent);
   const fs::path controller = local_.dir() / "lib/muster/controller";
-  const auto purged = [&] {
+  std::vector<std::string> notes;
+  const auto purged = [&](bool outputs = false) {
+    notes.clear();
     local_.write(controller / "outputs/.muster/seen/i.1", "");
-    return remove_role(
-               *host_, Role::Agent, deployed_,
-               {.purge = true, .node = "n1", .outputs_root = (controller / "outputs").string()})
+    return remove_role(*host_, Role::Agent, deployed_,
+                       {.purge = true,
+                        .outputs = outputs,
+                        .node = "n1",
+                        .outputs_root = (controller / "outputs").string()},
+                       [&](const std::string& note) { notes.push_back(note); })
         .has_value();
   };
   local_.write(controller / "outputs/job/checkpoint", "x");
   ASSERT_TRUE(purged());
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("kept '" + (controller / "outputs").string() + "'")));
   EXPECT_FALSE(fs::exists(controller / "outputs/.muster"));
   EXPECT_TRUE(fs::exists(controller / "outputs/job/checkpoint"));
   fs::remove_all(controller / "outputs/job");
   ASSERT_TRUE(purged());
+  EXPECT_THAT(notes, IsEmpty());
   EXPECT_FALSE(fs::exists(controller.parent_path()));
   EXPECT_TRUE(fs::exists(local_.dir() / "lib"));
+  local_.write(controller / "outputs/job/checkpoint", "x");
+  ASSERT_TRUE(purged(true));
+  EXPECT_THAT(notes, IsEmpty());
+  EXPECT_FALSE(fs::exists(controller.parent_path()));
 }
 
 TEST_F(Actions, WhatAJobLeftIsNotPurgedUnderIt) {
