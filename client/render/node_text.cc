@@ -37,7 +37,7 @@ std::string drain_text(const v1::Drain& drain, WallTime now) {
 }
 
 std::string drain_deadline_text(const v1::Drain& drain, WallTime now) {
-  if (!drain.has_deadline()) return {};
+  if (!drain.has_deadline() || drain.drained()) return {};
   const Duration left = to_wall(drain.deadline()) - now;
   if (left <= Duration::zero())
     return fmt::format("over since {}; what is left there is being stopped",

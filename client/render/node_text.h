@@ -20,7 +20,7 @@ Tint node_state_tint(const v1::Node& node);
 // "by ann since 2026-03-01T12:00:00.000Z (3m20s ago): new disk". Only for a node that drains.
 std::string drain_text(const v1::Drain& drain, WallTime now);
 // What happens to what runs there: "in 10m00s, at 2026-03-01T12:10:00.000Z: ...". Empty: there is
-// no deadline.
+// no deadline, or nothing runs there any more.
 std::string drain_deadline_text(const v1::Drain& drain, WallTime now);
 
 // The labels that count: what operators have set goes before what the agent reports.

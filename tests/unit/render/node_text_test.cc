@@ -55,6 +55,8 @@ TEST(NodeText, WhoDrainsItAndUntilWhen) {
             "goes on elsewhere");
   EXPECT_EQ(drain_deadline_text(drain, kDrainedNow + std::chrono::minutes(3)),
             "over since 2027-01-15T08:02:00.000Z; what is left there is being stopped");
+  drain.set_drained(true);
+  EXPECT_EQ(drain_deadline_text(drain, kDrainedNow + std::chrono::minutes(3)), "");
 }
 
 TEST(NodeText, TheStorageOfItsOutputs) {
