@@ -86,6 +86,8 @@ Decision decide_one(const Deciding& in, const RenameNode& input) {
                   doing +
                       ": the new name has to be 1 to 63 letters, digits, '.', '_', '-', the "
                       "first a letter or digit");
+  if (input.new_name == input.node)
+    return refuse(ErrorCode::InvalidArgument, doing + ": it has this name already");
   if (in.ledger.nodes.contains(input.new_name))
     return refuse(ErrorCode::Conflict,
                   fmt::format("{0}: there is a node '{1}'; take another name, or, if that one is "

@@ -86,6 +86,13 @@ TEST_F(RenameTest, NothingOfAJobMayBeThere) {
   EXPECT_TRUE(part.closed());
 }
 
+TEST_F(RenameTest, ItsOwnNameIsNoNewName) {
+  leave();
+  const Decision same = rename("n0");
+  ASSERT_TRUE(same.refusal);
+  EXPECT_EQ(same.refusal->message, "renaming node 'n0': it has this name already");
+}
+
 TEST_F(RenameTest, ADeadNodeIsNotDeadUnderItsNewName) {
   leave();
   world.pass(std::chrono::seconds(10));
