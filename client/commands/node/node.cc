@@ -103,8 +103,10 @@ void print_nodes(const Context& context, const v1::ListNodesResponse& response, 
     }
     table.rows.push_back(std::move(row));
   }
-  fmt::print("{}", render::to_text(table, context.out,
-                                   render::is_terminal(1) ? render::terminal_width(1) : 0));
+  // Nothing is cut of a wide table: its last columns are what it is asked for.
+  fmt::print("{}",
+             render::to_text(table, context.out,
+                             !wide && render::is_terminal(1) ? render::terminal_width(1) : 0));
   for (const auto& node : response.nodes()) {
     if (const std::string text = disk_text(node, now); !text.empty())
       fmt::print("{}: {}\n", render::printable(node.name()), text);
