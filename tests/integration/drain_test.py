@@ -128,6 +128,8 @@ class Drain(unittest.TestCase):
             self.assertEqual(self.placed_on(cluster, job), ["n1"])
             done = cluster.muster("node", "label", "n1", "zone-", "rack-", code=0)
             self.assertEqual(done.out, "n1 zone=a\n")
+            twice = cluster.muster("node", "label", "n1", "a=b", "a-", code=64)
+            self.assertIn("the label 'a' is there twice", twice.err)
             done = cluster.muster("node", "label", "n1", "zone-", code=10)
             self.assertIn("it is of the node's agent (--label)", done.err)
             done = cluster.muster("node", "label", "n1", "a b=c", code=64)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,15 +71,25 @@ Result<int> undrain(const Context& context, const std::string& node) {
 Result<int> label(const Context& context, const LabelOptions& options) {
   v1::LabelNodeRequest request;
   request.set_name(options.node);
+  std::set<std::string> keys;
+  const auto once = [&](const std::string& key) -> Result<void> {
+    if (keys.insert(key).second) return {};
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("labelling node '{}': the label '{}' is there twice; set it or remove "
+                            "it, once",
+                            options.node, key));
+  };
   for (const std::string& word : options.labels) {
     if (!word.contains('=') && word.ends_with('-')) {
       const std::string key = word.substr(0, word.size() - 1);
       if (auto sound = check_label_key(key); !sound) return fail(std::move(sound.error()));
+      if (auto first = once(key); !first) return fail(std::move(first.error()));
       request.add_remove(key);
       continue;
     }
     auto sound = parse_label(word);
     if (!sound) return fail(std::move(sound.error()));
+    if (auto first = once(sound->first); !first) return fail(std::move(first.error()));
     (*request.mutable_set())[sound->first] = sound->second;
   }
   const auto answer = ask(context, &Nodes::LabelNode, request);
