@@ -82,6 +82,7 @@ Outcome remove_agent(const std::string& name, const Deployed& deployed, const Re
     if (auto stopped = stop_daemon(*host, Role::Agent, deployed.places); !stopped) return stopped;
     return remove_role(*host, Role::Agent, deployed,
                        {.purge = removal.purge,
+                        .outputs = removal.outputs,
                         .end_jobs = removal.end_jobs,
                         .programs = removal.programs,
                         .node = name,
@@ -142,6 +143,7 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
          .purge = request.purge,
          .end_jobs = request.force,
          .forget = request.force,
+         .outputs = request.outputs,
          .outputs_root = fmt::format("{}/{}", manifest.controller.places.state_dir, kOutputsDir),
          .cluster = first.check.cluster.value_or("")},
         request.crew);

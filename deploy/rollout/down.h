@@ -33,6 +33,7 @@ struct Removal {
   bool purge = false;        // the state directory and the logs, too
   bool end_jobs = false;     // with `purge`: kill what is left of jobs there; else that is an error
   bool forget = false;       // a host that does not answer counts as done
+  bool outputs = false;      // with `purge`: also what jobs have written below `outputs_root`
   std::string outputs_root;  // as RoleRemoval's (actions.h)
   std::string cluster;       // an agent of another one is left as it is; empty: it is not known
 };

@@ -233,9 +233,13 @@ class Ends(FaultsTest):
         self.fleet.place_programs()
         head, file = self.fleet.hosts[0], f"{HEAD}/outputs/job/checkpoint"
         self.fleet.deploy("up")
-        head.sh(f"mkdir -p $(dirname {file}); : > {file}")
-        self.assertIn(f"kept '{HEAD}/outputs'", self.fleet.deploy("down", "--purge"))
+        node = self.fleet.hosts[1]
+        for host in (head, node):
+            host.sh(f"mkdir -p $(dirname {file}); : > {file}")
+        down = self.fleet.deploy("down", "--purge")
+        self.assertEqual(down.count(f"kept '{HEAD}/outputs'"), 2, down)
         self.assertCountEqual(head.sh(f"find {HEAD} -type f").split(), [f"{HEAD}/.muster-deploy", file])
+        self.assertEqual(node.sh(f"find {HEAD} -type f").split(), [file])
         self.fleet.deploy("up")
         self.fleet.deploy("down", "--purge", "--outputs")
         self.assert_left_nothing()

@@ -186,8 +186,12 @@ class StopIsExplicit : public Invariant {
  public:
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "stop-is-explicit"; }
+  void accepted(const core::Event& event, const core::Ledger&) override {
+    if (const auto* end = std::get_if<core::JobEnded>(&event.body)) ended_.insert(end->job);
+  }
   void stopping(const Machine& machine, const agent::RunKey& run) override {
-    if (!was_broken(run))
+    // Of a job that has ended, also what the lost end of the journal had placed.
+    if (!was_broken(run) && !ended_.contains(run.first))
       broken(
           fmt::format("{} stops {}, which nobody has broken", machine.name().str(), describe(run)));
   }
@@ -216,6 +220,8 @@ class StopIsExplicit : public Invariant {
   [[nodiscard]] bool was_broken(const agent::RunKey& run) const {
     return world_.watch.book().is_broken(run) || world_.watch.book().once_broken.contains(run);
   }
+
+  std::set<JobId> ended_;
 };
 
 // The controller's half of the same promise: an attempt is broken only because of something that
