@@ -62,7 +62,9 @@ TEST_F(RenameTest, WhenItIsRefused) {
   const Decision taken = rename("m0");
   EXPECT_EQ(taken.refusal->code, ErrorCode::Conflict);
   EXPECT_THAT(taken.refusal->message, HasSubstr("there is a node 'm0'"));
-  EXPECT_EQ(rename("n0").refusal->code, ErrorCode::Conflict);
+  const Decision same = rename("n0");
+  EXPECT_EQ(same.refusal->code, ErrorCode::InvalidArgument);
+  EXPECT_THAT(same.refusal->message, HasSubstr("it has this name already"));
 }
 
 TEST_F(RenameTest, NothingOfAJobMayBeThere) {
