@@ -4,26 +4,33 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "muster/v1/agent_service.pb.h"
 #include "muster/v1/certificate_service.pb.h"
 #include "muster/v1/job_service.pb.h"
 #include "muster/v1/node_service.pb.h"
+#include "tests/support/checkout.h"
 
 namespace muster::controller {
 namespace {
 
 using google::protobuf::FileDescriptor;
 
+std::vector<const FileDescriptor*> files_with_services() {
+  return {v1::Hello::descriptor()->file(), v1::IssueCertificateRequest::descriptor()->file(),
+          v1::SubmitJobRequest::descriptor()->file(), v1::ListNodesRequest::descriptor()->file()};
+}
+
 // The methods of muster's services.
 std::set<std::string> methods() {
   std::set<std::string> found;
-  for (const FileDescriptor* file :
-       {v1::Hello::descriptor()->file(), v1::IssueCertificateRequest::descriptor()->file(),
-        v1::SubmitJobRequest::descriptor()->file(), v1::ListNodesRequest::descriptor()->file()}) {
-    EXPECT_GT(file->service_count(), 0) << file->name();
+  for (const FileDescriptor* file : files_with_services()) {
     for (int i = 0; i < file->service_count(); ++i)
       for (int j = 0; j < file->service(i)->method_count(); ++j)
         found.insert("/" + file->service(i)->full_name() + "/" +
@@ -34,6 +41,20 @@ std::set<std::string> methods() {
 
 pki::Identity identity(pki::Role role) {
   return {.cluster = "c0ffee", .role = role, .name = role == pki::Role::Controller ? "" : "x"};
+}
+
+TEST(CallRules, KnowEveryFileWithAService) {
+  std::set<std::string> known, found;
+  for (const FileDescriptor* file : files_with_services()) known.insert(file->name());
+  const std::filesystem::path proto = test::checkout("proto");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(proto)) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("service "))
+        found.insert(entry.path().lexically_relative(proto).string());
+    }
+  }
+  EXPECT_EQ(known, found);
 }
 
 TEST(CallRules, ListEveryMethodOnceAndNoOther) {
