@@ -132,8 +132,12 @@ class Ports(WithPorts):
         for address, word in ((self.grpc, "-tls1_2"), (self.grpc, "-tls1_3"), (self.enrol, "-tls1_3")):  # fmt: skip
             text = self.probe(address, word, "-comp", "-alpn", "h2", own=True)
             self.assertRegex(text, r"(?m)^Compression: NONE$")
-        asked = self.probe(self.grpc, "-tls1_2", "-alpn", "h2", stdin=b"R\n", own=True)
-        self.assertIn("RENEGOTIATING", asked)
+        for _ in range(20):
+            asked = self.probe(self.grpc, "-tls1_2", "-alpn", "h2", stdin=b"R\n", own=True)
+            self.assertIn("RENEGOTIATING", asked)
+            # Where the server's first frame of HTTP/2 comes between, s_client gives up by itself.
+            if "unexpected record" not in asked:
+                break
         self.assertIn("no renegotiation", asked)
         self.assertNotIn("New Session Ticket arrived", self.probe(self.enrol, "-tls1_3"))
         self.assertIn("Early data was not sent", self.probe(self.enrol, "-tls1_3"))
