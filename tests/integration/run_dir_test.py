@@ -28,23 +28,25 @@ RECORDS = ("launch", "claim", "lease", "events", "mark")
 FILES = ("rank-0.log", "rank-0.cursor", "worker.log")
 ORDINARY = 65534
 
-# $RUN is the run directory, $BAIT the directory outside, with files of the same names.
+# $RUN is the run directory, $BAIT the directory outside, with files of the same names, $AWAY an empty one.
 CASES = {
     "links in the place of the records": """
 for name in launch claim lease events mark wake_fifo; do
-  rm -f "$RUN/$name"; ln -s "$BAIT/$name" "$RUN/$name"
+  ln -s "$BAIT/$name" "$AWAY/new"; put "$RUN/$name"
 done""",
     "pipes in the place of the records": """
-for name in launch claim lease events mark; do rm -f "$RUN/$name"; mkfifo "$RUN/$name"; done""",
+for name in launch claim lease events mark; do mkfifo "$AWAY/new"; put "$RUN/$name"; done""",
     "other names of files outside": """
 for name in launch claim lease events mark; do
-  rm -f "$RUN/$name"; ln "$BAIT/$name" "$RUN/$name"
+  ln "$BAIT/$name" "$AWAY/new"; put "$RUN/$name"
 done""",
     "directories in the place of the records": """
-for name in launch claim lease events mark; do rm -f "$RUN/$name"; mkdir "$RUN/$name"; done""",
+for name in launch claim lease events mark; do
+  until mkdir "$RUN/$name" 2>/dev/null; do rm -f "$RUN/$name"; done
+done""",
     "links in the place of the logs": """
 for name in rank-0.log rank-0.cursor worker.log; do
-  rm -f "$RUN/logs/$name"; ln -s "$BAIT/logs/$name" "$RUN/logs/$name"
+  ln -s "$BAIT/logs/$name" "$AWAY/new"; put "$RUN/logs/$name"
 done""",
     "a link in the place of the directory of logs": """
 mv "$RUN/logs" "$RUN/away"; ln -s "$BAIT/logs" "$RUN/logs" """,
@@ -58,6 +60,7 @@ RANK = """
 set -e
 exec 3>&1; LOG=$(readlink /proc/self/fd/3); RUN=$${LOG%/logs/*}
 [ -f "$RUN/launch" ]
+put() { mv -fT "$AWAY/new" "$1"; }  # at once: the agent writes some of these again and again
 echo begun
 """
 

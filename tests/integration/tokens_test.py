@@ -138,6 +138,9 @@ class Tokens(OverTcp):
         made = self.cluster.muster("token", "create", "--node", "n7", code=0)
         self.assertRegex(made.out, r"^muster-join-1:[0-9a-f:]+\n$")
         self.assertEqual(made.err, "", "the warning is for terminals")
+        unknown = self.cluster.muster("node", "replace", "n7", code=10)
+        self.assertIn("there is no node 'n7' whose place another machine could take", unknown.err)
+        self.cluster.credentials("n7")
         replacing = self.cluster.muster("node", "replace", "n7", code=0)
         self.assertRegex(replacing.out, r"^muster-join-1:[0-9a-f:]+\n$")
         self.assertEqual(
