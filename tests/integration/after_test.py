@@ -9,7 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import SLOW, Cluster, Trace, wait_gone  # noqa: E402
+from cluster import SLOW, Cluster, Trace, wait_gone, wait_until  # noqa: E402
 
 STEPS, STEP_MS = 1000 * SLOW, 10
 
@@ -38,8 +38,9 @@ class After(unittest.TestCase):
             self.assertEqual(cluster.show(two)["resolved"]["after"], [one])
             self.assertEqual(cluster.show(three)["resolved"]["after"], [two, one])
             first.wait(one, 3)
-            self.assertIn(
-                f"waits for job 'one' ({one}), which is running, step ", self.why(cluster, two)
+            waits = f"waits for job 'one' ({one}), which is running, step "
+            wait_until(  # the step comes with a heartbeat
+                lambda: waits in self.why(cluster, two), what=f"the sentence: {waits}"
             )
             self.assertRegex(cluster.output("ps"), r"two +\w+ +queued .* behind one\n")
             # Both devices are there and one is free: it does not wait for that. What comes behind the waiting ones is not held up.
