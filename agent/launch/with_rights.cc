@@ -12,7 +12,7 @@
 namespace muster::agent {
 namespace {
 
-constexpr unsigned kNobody = ~0U;
+constexpr unsigned kNoChange = ~0U;
 
 }  // namespace
 
@@ -27,8 +27,8 @@ WithRightsOf::WithRightsOf(const UserEntry* user) : user_(user) {
   gid_ = static_cast<gid_t>(::setfsgid(user_->gid));
   uid_ = static_cast<uid_t>(::setfsuid(user_->uid));
   // These two report no error. A call with -1 changes nothing, and returns what is set.
-  if (error_ == 0 && (static_cast<gid_t>(::setfsgid(kNobody)) != user_->gid ||
-                      static_cast<uid_t>(::setfsuid(kNobody)) != user_->uid))
+  if (error_ == 0 && (static_cast<gid_t>(::setfsgid(kNoChange)) != user_->gid ||
+                      static_cast<uid_t>(::setfsuid(kNoChange)) != user_->uid))
     error_ = EPERM;
 }
 

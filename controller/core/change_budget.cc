@@ -10,9 +10,9 @@ constexpr Duration kHour = std::chrono::hours(1);
 }  // namespace
 
 std::size_t ChangeBudget::left_over(const Used& used, BootTime now) {
-  const auto seconds = static_cast<std::size_t>(
-      std::chrono::duration_cast<std::chrono::seconds>(now - used.at).count());
-  const std::size_t back = seconds * (kBytesAnHour / 3600);
+  const auto passed = static_cast<std::size_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - used.at).count());
+  const std::size_t back = passed * kBytesAnHour / 3'600'000;
   return back >= used.bytes ? 0 : used.bytes - back;
 }
 

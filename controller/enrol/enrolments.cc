@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kEnrolling = "enrolling a node";
 constexpr Duration kNodeLifetime = std::chrono::hours(24 * 30);
 
-Error too_many_join() {
+Error too_many() {
   return {ErrorCode::ResourceExhausted,
           std::string(kEnrolling) + ": too many requests wait for the controller; try again"};
 }
@@ -48,7 +48,7 @@ void Enrolments::ask(const std::string& node, const std::string& public_key, Don
                       if (outcome.refusal) return (*shared_done)(fail(*outcome.refusal));
                       (*shared_done)(std::move(*answer));
                     });
-  if (!taken) (*shared_done)(fail(too_many_join()));
+  if (!taken) (*shared_done)(fail(too_many()));
 }
 
 void Enrolments::join(JoinAsk ask_for, Done done) {
@@ -67,7 +67,7 @@ void Enrolments::join(JoinAsk ask_for, Done done) {
                                 .certificate = std::move(made)};
         });
       });
-  if (!taken) (*shared)(fail(too_many_join()));
+  if (!taken) (*shared)(fail(too_many()));
 }
 
 void Enrolments::renew(RenewAsk ask_for, Done done) {

@@ -90,6 +90,15 @@ class Ca(unittest.TestCase):
         )
         return job
 
+    @staticmethod
+    def of_ca(token, digest):
+        """Puts another CA's digest into the token."""
+        with open(token, "r+", encoding="ascii") as file:
+            parts = file.read().strip().split(":")
+            file.seek(0)
+            file.truncate()
+            file.write(":".join([*parts[:3], digest]))
+
     def call(self, file):
         """A call over TCP with this file."""
         return self.cluster.muster(
@@ -155,10 +164,7 @@ class Rotation(Ca):
             self.assertNotEqual(code, 0, logged)
             self.assertIn("the cluster's CA was changed meanwhile", logged)
             # The digest of the new CA is no secret: whoever has the token can put that into it.
-            with open(old_token, encoding="ascii") as file:
-                parts = file.read().strip().split(":")
-            with open(os.open(old_token, os.O_WRONLY | os.O_TRUNC), "w", encoding="ascii") as file:
-                file.write(":".join([*parts[:3], second]))
+            self.of_ca(old_token, second)
             code, logged = self.agent("n6", old_token, wait=False).ended()
             self.assertNotEqual(code, 0, logged)
             self.assertIn("when the CA that it is of was dropped", logged)
