@@ -18,13 +18,14 @@ Result<AuthoritiesNow> open_authorities(const Config& config, const ClusterId& c
   return authorities_now(std::move(*set), now);
 }
 
-void record_replaced(Shell& shell, const Authorities& authorities, const std::string& known,
-                     std::string actor, const Clock& clock) {
-  if (!authorities || known.empty()) return;
+void record_authority(Shell& shell, const Authorities& authorities, const std::string& known,
+                      std::string actor, const Clock& clock) {
+  if (!authorities) return;
   const std::string digest = authorities->certificate().digest();
   if (digest == known) return;
-  log::warn("the CA is another one; certificates of the one before count no more",
-            {{"signing", digest}, {"before", known}});
+  if (!known.empty())
+    log::warn("the CA is another one; certificates and tokens of the one before count no more",
+              {{"signing", digest}, {"before", known}});
   (void)shell.submit(core::ChangeAuthority{.step = core::AuthorityStep::Signs,
                                            .sha256 = digest,
                                            .signing = digest,

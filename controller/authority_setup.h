@@ -23,10 +23,10 @@ namespace muster::controller {
 Result<AuthoritiesNow> open_authorities(const Config& config, const ClusterId& cluster,
                                         const core::Ledger& ledger, const Clock& clock);
 
-// Somebody has put another CA into the place of the one that signed. `known`: the digest of that
-// one in the ledger; empty: there was none. Logged and submitted to the shell, which must be open.
-// `actor`: the name of the controller's user.
-void record_replaced(Shell& shell, const Authorities& authorities, const std::string& known,
-                     std::string actor, const Clock& clock);
+// The ledger has another CA than the one that signs. `known`: the digest of that one; empty: there
+// is none, at the first start. Otherwise somebody has put this one into its place, which is logged.
+// Submitted to the shell, which must be open. `actor`: the name of the controller's user.
+void record_authority(Shell& shell, const Authorities& authorities, const std::string& known,
+                      std::string actor, const Clock& clock);
 
 }  // namespace muster::controller

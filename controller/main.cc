@@ -243,7 +243,7 @@ int run(const Config& config) {
   const std::string known_signing = shell.started_ledger().access.authorities.signing;
   collected.start(shell.started_ledger());  // from here on the strand has work
   shell.open();
-  record_replaced(shell, authorities, known_signing, access.own_user(), clock);
+  record_authority(shell, authorities, known_signing, access.own_user(), clock);
   RoomWatch room(work, {.shortage = edge.shortage,
                         .give_room =
                             [&] {

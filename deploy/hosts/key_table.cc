@@ -41,7 +41,7 @@ constexpr auto kKeys = std::to_array<HostKey>({
     {"state_dir", kController, Path, "", ""},
     {"listen", kController, Address, "", ""},
     {"address", kController, Address, "", ""},
-    {"enrol", kController, Address, "--enrol", ""},
+    {"enrol", kController, AddressOrNone, "", ""},
     {"login_socket", kController, PathOrNone, "", ""},
     {"access", kController, Path, "--access", ""},
     {"outputs_root", kController, Path, "--outputs-root", ""},

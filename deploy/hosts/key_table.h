@@ -25,6 +25,7 @@ enum class ValueKind : std::uint8_t {
   HomePath,  // absolute, or it begins with "~/"; on the operator's machine
   HostKeys,  // strict or accept_new
   Address,   // host, or host:port
+  AddressOrNone,
   Labels,    // a map of texts
   Words,     // a text, or a list of texts
   Refused,

@@ -227,14 +227,23 @@ class Reader {
       address.host = out.login.address.empty() ? out.login.host : out.login.address;
     if (address.port == 0) address.port = port;
     out.address = text_of(address);
-    const std::string enrol = one(values, "enrol");
-    if (enrol.empty()) return;
-    address.port = split_address(enrol).port;
-    if (address.port == 0 || address.port == port)
-      problem(*values.at("enrol").at,
+    enrolment(*node, values, address.host);
+  }
+
+  // The port where certificates are renewed. The agents reach it at `host`.
+  void enrolment(const Node& node, const Values& values, const std::string& host) {
+    Controller& out = out_.file.controller;
+    const HostPort listen = split_address(out.listen);
+    const std::string given = one(values, "enrol");
+    if (given == "none") return;
+    const HostPort enrol = given.empty() ? HostPort{.host = listen.host, .port = listen.port + 1}
+                                         : split_address(given);
+    if (enrol.port == 0 || enrol.port == listen.port || enrol.port > 65'535)
+      problem(given.empty() ? node : *values.at("enrol").at,
               fmt::format("enrol: '{}': give HOST:PORT with a port of its own, as 0.0.0.0:{}",
-                          spec::shown(enrol), kDefaultPort + 1));
-    for_agents_.push_back("--enrol=" + text_of(address));
+                          given.empty() ? text_of(enrol) : spec::shown(given), kDefaultPort + 1));
+    out.options.push_back("--enrol=" + (given.empty() ? text_of(enrol) : given));
+    for_agents_.push_back("--enrol=" + text_of({.host = host, .port = enrol.port}));
   }
 
   static std::string text_of(const HostPort& address) {

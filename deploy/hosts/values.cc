@@ -90,14 +90,14 @@ std::string why_not(ValueKind kind, std::string_view value) {
       return is_path(value) ? ""
                             : "not an absolute path on the host, of two names or more and without "
                               "//, /./ and /../, as in /data/muster";
-    case ValueKind::PathOrNone:
-      return value == "none" ? "" : why_not(ValueKind::Path, value);
+    case ValueKind::PathOrNone: return value == "none" ? "" : why_not(ValueKind::Path, value);
     case ValueKind::HomePath:
       return value.front() == '/' || value.starts_with("~/") ? ""
                                                              : "neither /ABSOLUTE nor ~/BELOW-HOME";
     case ValueKind::HostKeys:
       return value == "strict" || value == "accept_new" ? "" : "neither strict nor accept_new";
     case ValueKind::Address: return is_address(value) ? "" : "not an address: HOST or HOST:PORT";
+    case ValueKind::AddressOrNone: return value == "none" ? "" : why_not(ValueKind::Address, value);
     case ValueKind::Text:
     case ValueKind::Words:
       return value.front() == '-' && kind == ValueKind::Text ? "it begins with '-'" : "";

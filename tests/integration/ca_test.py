@@ -339,6 +339,19 @@ class LostKey(Ca):
         self.kill_controller()
         self.assertEqual(self.authorities()["signing"]["sha256"], fresh)
 
+    def test_tokens_of_the_first_ca_end_with_it(self):
+        """No change of the CA was ever made. Whoever has a token of before knows the digest of the new one, too."""
+        token = self.token("token")
+        listen, enrol = self.cluster.tcp_address(), self.enrol
+        self.controller.stop()
+        for name in ("ca.key", "ca.pem"):
+            os.unlink(self.cluster.path("controller", "pki", name))
+        self.start_controller(listen, enrol)
+        self.of_ca(token, self.authorities()["signing"]["sha256"])
+        code, logged = self.agent("n0", token, wait=False).ended()
+        self.assertNotEqual(code, 0, logged)
+        self.assertIn("when the CA that it is of was dropped", logged)
+
 
 if __name__ == "__main__":
     unittest.main()

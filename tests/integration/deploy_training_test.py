@@ -20,7 +20,7 @@ from cluster import STUB, wait_until
 from cluster.programs import DEADLINE, ROOT
 from deploy_test import HOSTS, DeployTest, program
 
-ENROL = {"enrol": "0.0.0.0:7071", "heartbeat_interval": "1s"}
+FAST = {"heartbeat_interval": "1s"}
 PATIENCE = DEADLINE * 3  # ranks of PyTorch start slowly where several share a core
 
 
@@ -70,7 +70,7 @@ class Life(DeployTest):
 
     def life(self):
         fleet = self.fleet
-        fleet.write_hosts(controller=ENROL, defaults={"devices": 1})
+        fleet.write_hosts(controller=FAST, defaults={"devices": 1})
         fleet.place_programs()
         self.assertEqual(fleet.deploy("up").count(" done "), self.count)
         spec = os.path.join(fleet.folder, "train.yaml")

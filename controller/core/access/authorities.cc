@@ -7,17 +7,18 @@ namespace {
 
 std::string short_digest(const std::string& sha256) { return sha256.substr(0, 16); }
 
-// Another one was put into the place of the CA that signs. No certificate and no token of before
-// counts. A node that learns of the new CA may renew by its registered key.
+// The first CA, or another one that was put into the place of the CA that signs: no certificate and
+// no token of before counts then. A node that learns of it may renew by its registered key.
 template <class EventOf>
-Decision replaced(const AuthorityRecords& known, const AuthorityChanged& now, EventOf event) {
+Decision signs_already(const AuthorityRecords& known, const AuthorityChanged& now, EventOf event) {
   Decision made;
-  if (known.signing.empty() || known.signing == now.sha256) return made;
+  if (known.signing == now.sha256) return made;
   for (const std::string& sha256 : {known.next, known.old}) {
     if (!sha256.empty()) made.events.emplace_back(event(AuthorityStep::Dropped, sha256, false));
   }
   made.events.emplace_back(now);
-  made.events.emplace_back(event(AuthorityStep::Dropped, known.signing, false));
+  if (!known.signing.empty())
+    made.events.emplace_back(event(AuthorityStep::Dropped, known.signing, false));
   return made;
 }
 
@@ -65,7 +66,7 @@ Decision decide_change(const Ledger& ledger, const ChangeAuthority& input) {
     }
     case AuthorityStep::Signs:
       if (input.sha256 == input.signing)
-        return replaced(known, event(AuthorityStep::Signs, input.sha256, false), event);
+        return signs_already(known, event(AuthorityStep::Signs, input.sha256, false), event);
       if (known.next.empty() || known.next != input.sha256)
         return refuse(ErrorCode::Conflict,
                       "changing the CA that signs: no next one is published; `muster cert rotate "

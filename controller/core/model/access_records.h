@@ -54,8 +54,8 @@ struct AllRevoked {
   std::string why;
 };
 
-// The CAs, by the digest of their certificate. Empty: there is none. The CA that was made at the
-// first start is recorded with the first change; before that, all of these are empty.
+// The CAs, by the digest of their certificate. Empty: there is none. A journal of an older
+// version has the first CA only from the next start on.
 struct AuthorityRecords {
   std::string signing;
   WallTime signs_since{};  // certificates that were issued before are of `old`

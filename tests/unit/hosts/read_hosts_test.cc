@@ -57,13 +57,16 @@ agents:
   EXPECT_EQ(file.controller.address, "10.0.0.1:9000");
   EXPECT_EQ(file.controller.login.user, "root");
   EXPECT_EQ(file.controller.login.port, 2222);
-  EXPECT_THAT(file.controller.options, ElementsAre("--port-range=30000-30999"));
+  EXPECT_THAT(file.controller.options,
+              ElementsAre("--port-range=30000-30999", "--enrol=0.0.0.0:9001"));
   ASSERT_EQ(file.agents.size(), 2U);
   EXPECT_EQ(file.agents[0].login.jump, "bastion");
-  EXPECT_THAT(file.agents[0].options, ElementsAre("--devices=8", "--label=rack=r1"));
+  EXPECT_THAT(file.agents[0].options,
+              ElementsAre("--enrol=10.0.0.1:9001", "--devices=8", "--label=rack=r1"));
   EXPECT_EQ(file.agents[1].login.port, 22);
-  EXPECT_THAT(file.agents[1].options, ElementsAre("--devices=8", "--label=rack=r2",
-                                                  "--label=zone=z", "--address=10.1.0.3"));
+  EXPECT_THAT(file.agents[1].options,
+              ElementsAre("--enrol=10.0.0.1:9001", "--devices=8", "--label=rack=r2",
+                          "--label=zone=z", "--address=10.1.0.3"));
 }
 
 TEST(ReadHosts, TheEnrolmentPortIsForTheAgentsToo) {
@@ -79,6 +82,13 @@ agents: {a: {devices: 8}}
         problems_of(fmt::format("controller: {{host: h, enrol: \"{}\"}}\nagents: [a]\n", enrol)),
         ElementsAre(HasSubstr("give HOST:PORT with a port of its own, as 0.0.0.0:7071")))
         << enrol;
+  EXPECT_THAT(problems_of("controller: {host: h, listen: \"0.0.0.0:65535\"}\nagents: [a]\n"),
+              ElementsAre(HasSubstr("enrol: '0.0.0.0:65536': give HOST:PORT")));
+  const HostsFile without = read_well("controller: {host: h, enrol: none}\nagents: [a]\n");
+  EXPECT_THAT(without.controller.options, IsEmpty());
+  EXPECT_THAT(without.agents[0].options, IsEmpty());
+  const HostsFile six = read_well("controller: {host: h, listen: \"[::]:7070\"}\nagents: [a]\n");
+  EXPECT_THAT(six.controller.options, ElementsAre("--enrol=[::]:7071"));
 }
 
 // What the connection would refuse later is refused with its line.
@@ -114,7 +124,7 @@ agents:
   EXPECT_EQ(file.agents[0].name, "node08");
   EXPECT_EQ(file.agents[3].name, "node11");
   EXPECT_EQ(file.agents[3].login.host, "10.0.0.111");
-  EXPECT_THAT(file.agents[3].options, ElementsAre("--address=10.1.0.11"));
+  EXPECT_THAT(file.agents[3].options, ElementsAre("--enrol=head:7071", "--address=10.1.0.11"));
 }
 
 TEST(ReadHosts, TheManagementAddressIsWhereAHostIs) {
@@ -128,7 +138,7 @@ agents:
   EXPECT_EQ(file.controller.address, "10.0.0.1:7070");
   EXPECT_EQ(file.agents[1].login.host, "gpu2");
   EXPECT_EQ(file.agents[1].login.address, "10.0.0.12");
-  EXPECT_THAT(file.agents[1].options, ElementsAre("--address=10.1.0.12"));
+  EXPECT_THAT(file.agents[1].options, ElementsAre("--enrol=10.0.0.1:7071", "--address=10.1.0.12"));
   EXPECT_THAT(problems_of("controller: h\ndefaults: {management_address: 10.0.0.1}\nagents: [a]\n"),
               ElementsAre(HasSubstr("'management_address' is no default")));
   EXPECT_THAT(
