@@ -267,7 +267,7 @@ class Ends(FaultsTest):
 class Certificates(FaultsTest):
     def test_those_that_renew_themselves_live_a_month_and_stay(self):
         self.fleet.place_programs()
-        for controller, days in (({}, 30), ({"enrol": "none"}, 365)):
+        for controller, days in (({}, 30), ({"enrol": "none"}, 365), ({}, 365)):
             self.fleet.write_hosts(controller=controller)
             self.fleet.deploy("up")
             shown = self.fleet.hosts[1].sh(f"{BIN}/muster cert show /opt/muster/agent/credentials.pem")
