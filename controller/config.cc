@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "common/base/duration.h"
+#include "common/base/host_port.h"
 #include "common/config/checks.h"
 #include "common/config/config_file.h"
 #include "common/rpc/channel.h"
@@ -61,13 +62,39 @@ Result<std::pair<std::uint16_t, std::uint16_t>> parse_port_range(std::string_vie
 
 namespace {
 
-Result<void> check_enrol(const std::string& address) {
-  if (address.empty()) return {};
-  if (rpc::is_unix(address))
+// A certificate, a node's or a user's, is of use only there.
+Result<void> check_serves_tcp(const Config& config, const std::string& doing) {
+  if (!std::ranges::all_of(config.listen, rpc::is_unix)) return {};
+  return fail(ErrorCode::InvalidArgument,
+              doing +
+                  ": the certificates from there are for calls over TCP, and there are none; give "
+                  "--listen HOST:PORT, too");
+}
+
+bool is_wildcard(std::string_view host) { return host == "0.0.0.0" || host == "::"; }
+
+// One address cannot have both sockets, as far as the texts tell. Port 0 is another one each time.
+bool excludes(const HostPort& one, const HostPort& other) {
+  return one.port != 0 && one.port == other.port &&
+         (one.host == other.host || is_wildcard(one.host) || is_wildcard(other.host));
+}
+
+Result<void> check_enrol(const Config& config) {
+  if (config.enrol.empty()) return {};
+  const std::string doing = "--enrol '" + config.enrol + "'";
+  if (rpc::is_unix(config.enrol))
     return fail(ErrorCode::InvalidArgument,
-                "--enrol '" + address + "': nodes that join come over TCP; give HOST:PORT");
-  auto sound = rpc::check_address(address);
-  if (!sound) return fail(std::move(sound.error()).in("--enrol"));
+                doing + ": nodes that join come over TCP; give HOST:PORT");
+  if (auto sound = rpc::check_address(config.enrol); !sound)
+    return fail(std::move(sound.error()).in("--enrol"));
+  if (auto serves = check_serves_tcp(config, doing); !serves) return serves;
+  for (const std::string& address : config.listen) {
+    if (rpc::is_unix(address)) continue;
+    if (excludes(*parse_host_port(config.enrol), *parse_host_port(address)))
+      return fail(
+          ErrorCode::InvalidArgument,
+          doing + ": --listen '" + address + "' takes the same port; give one of them another one");
+  }
   return {};
 }
 
@@ -82,12 +109,7 @@ Result<void> check_login_socket(const Config& config) {
                 doing +
                     ": only the controller's user gets into the state directory; choose a path "
                     "that every user reaches, as /run/muster/login.sock");
-  if (std::ranges::all_of(config.listen, rpc::is_unix))
-    return fail(ErrorCode::InvalidArgument,
-                doing +
-                    ": a user's certificate is for calls over TCP, and there are none; give "
-                    "--listen HOST:PORT, too");
-  return {};
+  return check_serves_tcp(config, doing);
 }
 
 // The path is the same text on every node, so it must not depend on where the controller is
@@ -151,7 +173,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   option("--enrol", config.enrol, "MUSTER_CONTROLLER_ENROL",
          "A second port, for nodes that have no certificate yet, or whose certificate is to be "
          "renewed: HOST:PORT (port 0: a free one). There a node joins with a token ('muster token "
-         "create'), and a user logs in with one. Default: none")
+         "create'), and a user logs in with one. Needs --listen HOST:PORT. Default: none")
       ->type_name("HOST:PORT");
   option("--login-socket", config.login_socket, "MUSTER_CONTROLLER_LOGIN_SOCKET",
          "A unix socket for every user of this machine: there 'muster login' gives a user a "
@@ -251,7 +273,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   std::error_code ignored;
   config.state_dir = std::filesystem::absolute(config.state_dir, ignored).lexically_normal();
   if (auto sound = complete_listen(config); !sound) return wrong(sound.error(), "--listen");
-  if (auto sound = check_enrol(config.enrol); !sound) return wrong(sound.error(), "--enrol");
+  if (auto sound = check_enrol(config); !sound) return wrong(sound.error(), "--enrol");
   if (auto sound = check_login_socket(config); !sound)
     return wrong(sound.error(), "--login-socket");
   if (auto sound = complete_outputs_root(config); !sound)

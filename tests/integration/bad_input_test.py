@@ -1127,6 +1127,8 @@ class OptionsFromAFile(Case):
             ("too short a time", "state-dir: /s\narchive-keep: 1d\n", 64, []),
             ("ports that are none", "state-dir: /s\nport-range: 80-90\n", 64, []),
             ("an address without a port", "state-dir: /s\nlisten: [unix:/s, head]\n", 64, []),
+            ("enrolment at the port of listen", "state-dir: /s\nlisten: '0.0.0.0:70'\nenrol: 10.0.0.1:70\n", 64, []),
+            ("enrolment without calls over TCP", "state-dir: /s\nenrol: 0.0.0.0:71\n", 64, []),
             ("no state directory", "log-level: debug\n", 64, []),
             ("a path that the shell would have expanded", "state-dir: ~/muster\n", 64, []),
             ("the same on the command line", "", 64, ["--state-dir=~/muster"]),

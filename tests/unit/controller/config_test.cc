@@ -32,14 +32,42 @@ TEST(Config, TcpIsServedInAdditionToASocket) {
 
 TEST(Config, TheEnrolmentPortIsOverTcp) {
   EXPECT_TRUE(parse({"--state-dir", "/s"}).config.enrol.empty());
-  const CommandLine line = parse({"--state-dir", "/s", "--enrol", "0.0.0.0:7071"});
+  const auto with_enrol = [](const char* listen, const char* enrol) {
+    return parse({"--state-dir", "/s", "--listen", listen, "--enrol", enrol});
+  };
+  const CommandLine line = with_enrol("0.0.0.0:7070", "0.0.0.0:7071");
   ASSERT_EQ(line.exit_code, -1) << line.text;
   EXPECT_EQ(line.config.enrol, "0.0.0.0:7071");
   for (const char* wrong : {"unix:/x", "nowhere", "10.0.0.1:x"}) {
-    const CommandLine bad = parse({"--state-dir", "/s", "--enrol", wrong});
+    const CommandLine bad = with_enrol("0.0.0.0:7070", wrong);
     EXPECT_EQ(bad.exit_code, 64) << wrong;
     EXPECT_NE(bad.text.find("--enrol"), std::string::npos) << bad.text;
   }
+  for (const CommandLine& no_tcp : {with_enrol("unix:/x", "0.0.0.0:7071"),
+                                    parse({"--state-dir", "/s", "--enrol", "0.0.0.0:7071"})}) {
+    EXPECT_EQ(no_tcp.exit_code, 64);
+    EXPECT_NE(no_tcp.text.find("--listen HOST:PORT"), std::string::npos) << no_tcp.text;
+  }
+}
+
+TEST(Config, TheEnrolmentPortIsNotTheOneOfListen) {
+  struct Pair {
+    const char* listen;
+    const char* enrol;
+  };
+  const auto text_of = [](const Pair& pair) {
+    return parse({"--state-dir", "/s", "--listen", "127.0.0.1:1", "--listen", pair.listen,
+                  "--enrol", pair.enrol})
+        .text;
+  };
+  for (const Pair& both : {Pair{"10.0.0.1:7070", "10.0.0.1:7070"}, Pair{"[::1]:70", "[::1]:70"},
+                           Pair{"0.0.0.0:70", "10.0.0.1:70"}, Pair{"head:70", "[::]:70"}})
+    EXPECT_EQ(text_of(both), "muster-controller: --enrol '" + std::string(both.enrol) +
+                                 "': --listen '" + both.listen +
+                                 "' takes the same port; give one of them another one\n");
+  for (const Pair& apart : {Pair{"0.0.0.0:0", "0.0.0.0:0"}, Pair{"10.0.0.1:70", "10.0.0.1:71"},
+                            Pair{"10.0.0.1:70", "10.0.0.2:70"}})
+    EXPECT_EQ(text_of(apart), "") << apart.listen << " " << apart.enrol;
 }
 
 TEST(Config, TheLoginSocketIsForEverybodyAndForTcp) {
