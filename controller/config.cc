@@ -11,6 +11,7 @@
 #include "common/config/checks.h"
 #include "common/config/config_file.h"
 #include "common/rpc/channel.h"
+#include "controller/access_setup.h"
 #include "controller/core/core.h"
 
 namespace muster::controller {
@@ -299,7 +300,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   auto ports = parse_port_range(port_range);
   if (!ports) return wrong(ports.error(), "--port-range");
   std::tie(config.port_first, config.port_last) = *ports;
-  if (file.check_only()) return end(0, file.nothing_wrong());
+  if (file.check_only()) {
+    if (auto policy = first_policy(config.access_file); !policy) return wrong(policy.error());
+    return end(0, file.nothing_wrong());
+  }
   return line;
 }
 

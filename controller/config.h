@@ -1,6 +1,6 @@
 // Parses the controller's command line: flags, each with a MUSTER_CONTROLLER_* variable and a key
 // in the file of --config, checked as a whole. main() calls it once on the main thread. It reads
-// arguments, environment and that file (common/config).
+// arguments, environment and that file (common/config); for --check-config the access file, too.
 #pragma once
 
 #include <cstdint>

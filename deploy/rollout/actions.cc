@@ -133,6 +133,19 @@ mv -fT "$link.new" "$link" 2>/dev/null || { rm -f "$link.new"; ln -sfn "$version
   return {};
 }
 
+Result<void> check_config(Host& host, const Wanted& wanted, const Places& places,
+                          std::string_view version) {
+  std::string script =
+      "exec " + shell_word(fmt::format("{}/{}", places.bin(version), program_of(wanted.role)));
+  const std::vector<std::string> words = command_words(wanted, places);
+  for (std::size_t i = 1; i < words.size(); ++i) script += " " + shell_word(words[i]);
+  auto done = host.need(fmt::format("checking the configuration of the {} on '{}'",
+                                    to_string(wanted.role), host.name()),
+                        script + " --check-config");
+  if (!done) return fail(std::move(done.error()));
+  return {};
+}
+
 Result<void> write_config(Host& host, const Wanted& wanted, const Places& places) {
   const std::string text = config_text(wanted, places);
   const std::string sum = sha256_hex(text);

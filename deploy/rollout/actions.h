@@ -28,6 +28,9 @@ std::string make_state_dir(const std::string& state_dir);
 Result<void> install_program(Host& host, const std::string& bin, const std::string& name,
                              const ProgramFacts& facts, const ProgramBytes& bytes, bool gzip);
 Result<void> set_current(Host& host, const Places& places, const std::string& version);
+// Asks the program of `version` whether it would start with this command line. Changes nothing.
+Result<void> check_config(Host& host, const Wanted& wanted, const Places& places,
+                          std::string_view version);
 Result<void> write_config(Host& host, const Wanted& wanted, const Places& places);
 // `credentials` is the text of a credentials file.
 Result<void> write_credentials(Host& host, const Places& places, std::string_view credentials);

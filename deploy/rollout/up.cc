@@ -136,6 +136,14 @@ class Up {
           !sent)
         return sent;
     }
+    // The controller that runs is stopped only for one that will start. An agent that does not
+    // costs its own node alone.
+    if (one.steps.start && one.wanted.role == Role::Controller) {
+      if (auto sound = check_config(host, one.wanted, places, version()); !sound) {
+        sound.error().message += "; the controller was neither stopped nor started";
+        return sound;
+      }
+    }
     if (one.steps.set_current) {
       if (auto set_it = set_current(host, places, version()); !set_it) return set_it;
     }

@@ -136,6 +136,24 @@ class Places(FaultsTest):
         self.assertRegex(self.fleet.deploy("up", code=70), r"there is no file '/etc/none.yaml'[^\n]*; nothing was changed")
         self.assertEqual(len(self.nodes()), HOSTS - 1)
 
+    def test_an_access_file_with_a_mistake_stops_nothing(self):
+        self.fleet.place_programs()
+        self.fleet.deploy("up")
+        head = self.fleet.hosts[0]
+        pid = json.loads(head.sh(f"cat {HEAD}/endpoint.json"))["pid"]
+        head.sh("echo 'users: {ann: king}' > /etc/roles.yaml")
+        self.addCleanup(head.sh, "rm -f /etc/roles.yaml")
+        self.fleet.write_hosts(controller={"access": "/etc/roles.yaml"})
+        self.assertRegex(
+            self.fleet.deploy("up", code=70),
+            r"checking the configuration of the controller on '\S+': muster-controller: /etc/roles.yaml:1:14: [^\n]*"
+            "; the controller was neither stopped nor started",
+        )
+        self.assertEqual(json.loads(head.sh(f"cat {HEAD}/endpoint.json"))["pid"], pid)
+        self.assertEqual(len(self.nodes()), HOSTS - 1)
+        head.sh("echo 'users: {ann: admin}' > /etc/roles.yaml")
+        self.assertRegex(self.fleet.deploy("up"), r"controller .* done ")
+
     def test_a_loopback_address_cuts_nobody_off(self):
         self.fleet.place_programs()
         self.fleet.deploy("up")

@@ -1,6 +1,11 @@
 #include "controller/config.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 namespace muster::controller {
 namespace {
@@ -104,6 +109,29 @@ TEST(Config, ValuesAreUnderstood) {
   EXPECT_EQ(line.config.port_last, 30'010);
   EXPECT_EQ(line.config.log_quota, 10ull << 30);
   EXPECT_EQ(line.config.access_file, "/etc/muster/access.yaml");
+}
+
+// As the start does it, with the same sentence: it is asked before a controller that runs is
+// stopped.
+TEST(Config, ACheckReadsTheAccessFile) {
+  std::string dir = (std::filesystem::temp_directory_path() / "configXXXXXX").string();
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  const std::string file = dir + "/access.yaml";
+  const auto check = [&] {
+    return parse({"--state-dir", "/s", "--access", file.c_str(), "--check-config"});
+  };
+  const CommandLine missing = check();
+  EXPECT_EQ(missing.exit_code, 64);
+  EXPECT_NE(missing.text.find("reading the access file"), std::string::npos) << missing.text;
+  std::ofstream(file) << "users: {ann: king}\n";
+  const CommandLine wrong = check();
+  EXPECT_EQ(wrong.exit_code, 64);
+  EXPECT_TRUE(wrong.text.starts_with("muster-controller: " + file + ":1:14: ")) << wrong.text;
+  EXPECT_EQ(parse({"--state-dir", "/s", "--access", file.c_str()}).exit_code, -1);
+  std::ofstream(file) << "users: {ann: admin}\n";
+  const CommandLine right = check();
+  EXPECT_EQ(right.exit_code, 0) << right.text;
+  std::filesystem::remove_all(dir);
 }
 
 TEST(Config, TheDirectoryOfOutputs) {

@@ -97,6 +97,28 @@ TEST_F(Actions, TheDigestOfAProgramIsCheckedWithAndWithoutOpenssl) {
   EXPECT_FALSE(fs::exists(file.string() + ".new"));
 }
 
+TEST_F(Actions, AConfigurationIsCheckedByTheProgramThatIsToRun) {
+  const Wanted wanted{.role = Role::Controller,
+                      .name = "controller",
+                      .login = {.host = "h1"},
+                      .state_dir = deployed_.places.state_dir,
+                      .address = "0.0.0.0:7070",
+                      .options = {"--access=/etc/it's.yaml"}};
+  const fs::path program = fs::path(deployed_.places.bin("0.2.0")) / "muster-controller";
+  local_.program(program, "for word; do echo \"$word\"; done > '" + calls().string() + "'\n");
+  const auto check = [&] { return check_config(*host_, wanted, deployed_.places, "0.2.0"); };
+  const auto sound = check();
+  ASSERT_TRUE(sound) << sound.error().message;
+  EXPECT_THAT(local_.read(calls()), HasSubstr("\n--access=/etc/it's.yaml\n--check-config\n"));
+  EXPECT_FALSE(fs::exists(deployed_.places.role_dir(Role::Controller)));
+  local_.program(program, "echo 'muster-controller: a.yaml:1:1: wrong' >&2; exit 64\n");
+  const auto wrong = check();
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message,
+            "checking the configuration of the controller on 'h1': muster-controller: "
+            "a.yaml:1:1: wrong");
+}
+
 TEST_F(Actions, AStateDirectoryThatUpMadeIsPrivateAndGoesWithPurge) {
   install(Role::Agent);
   for (int i = 0; i < 2; ++i) {
