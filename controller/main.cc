@@ -180,6 +180,8 @@ int run(const Config& config) {
                {{"job", job.str()}, {"why", why}});
 
   Refusals refusals(clock);
+  const rpc::FailedHandshakes failed_handshakes(
+      [&](std::string_view why) { refusals.note(failed_handshake_text(why)); });
   shell.strand().assert_idle();
   Authorities authorities(
       open_authorities(config, started->cluster, shell.started_ledger(), clock));

@@ -1,5 +1,7 @@
 #include "controller/access/refusals.h"
 
+#include <fmt/format.h>
+
 #include "common/log/log.h"
 
 namespace muster::controller {
@@ -20,6 +22,16 @@ bool Refusals::due(const std::string& text, BootTime now) {
   if (!fresh && now - entry->second < kWindow) return false;
   entry->second = now;
   return true;
+}
+
+std::string failed_handshake_text(std::string_view why) {
+  const std::string_view known =
+      why == "certificate verify failed" ? ": the caller's certificate is of no CA of this "
+                                           "cluster, or its time is over or has not "
+                                           "come, by this machine's clock"
+      : why == "peer did not return a certificate" ? ": the caller showed none"
+                                                   : "";
+  return fmt::format("a TLS handshake at the port of --listen failed ({}){}", why, known);
 }
 
 void Refusals::note(const std::string& text) {

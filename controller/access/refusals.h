@@ -7,11 +7,15 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/base/mutex.h"
 #include "common/base/time.h"
 
 namespace muster::controller {
+
+// `why`: OpenSSL's reason. It has no address: gRPC does not say whose handshake it was.
+std::string failed_handshake_text(std::string_view why);
 
 class Refusals {
  public:

@@ -325,6 +325,8 @@ class Who(OverTcp):
             stranger = tls.context(version=version)
             stranger.load_cert_chain(theirs)
             self.assertEqual(self.settings(stranger), b"")
+        for why in ("the caller showed none", "of no CA of this cluster"):
+            wait_until(lambda why=why: why in self.controller.logged(), what=f"a line: {why}")
         with self.assertRaises(ssl.SSLCertVerificationError):  # theirs does not believe in ours
             Connection(*self.at, tls.context(theirs), self.name)
 

@@ -73,15 +73,16 @@ std::optional<Error> refuse_join_token(const Ledger& ledger, const std::string& 
     return Error{ErrorCode::InvalidArgument,
                  "letting a node join: its name is no name; letters, digits, '.', '_', "
                  "'-', at most 63, the first a letter or digit (--name)"};
-  const std::string doing = fmt::format("letting node '{}' join", node);
   const auto found = ledger.access.tokens.find(token);
   if (found == ledger.access.tokens.end() ||
       !same_digest(found->second.secret_sha256, secret_sha256))
     return Error{ErrorCode::NotAllowed,
-                 doing +
-                     ": the controller does not know this token; `muster token create` on "
-                     "the controller's machine makes one"};
+                 // Without the name, which is whatever the caller likes: each text is a line of
+                 // the log, and has a place there.
+                 "letting a node join: the controller does not know this token; `muster token "
+                 "create` on the controller's machine makes one"};
   const TokenRecord& known = found->second;
+  const std::string doing = fmt::format("letting node '{}' join", node);
   if (!known.user.empty())
     return Error{ErrorCode::NotAllowed,
                  fmt::format("{}: token '{}' is a personal one, for `muster login`; `muster token "

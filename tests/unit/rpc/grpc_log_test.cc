@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iostream>
+#include <string_view>
 
 namespace muster::rpc {
 namespace {
@@ -28,6 +30,25 @@ TEST(GrpcLog, IsSilentUnlessTheEnvironmentAsksForIt) {
         log_an_error(true);
       },
       testing::ExitedWithCode(0), "a line of gRPC's own");
+}
+
+TEST(GrpcLog, AFailedHandshakeIsHeard) {
+  const auto hear = [] {
+    silence_grpc();
+    ::grpc_init();
+    {
+      const FailedHandshakes heard(
+          [](std::string_view why) { std::cerr << "heard: " << why << '\n'; });
+      gpr_log(GPR_ERROR, "Handshake failed with fatal error %s: %s.", "SSL_ERROR_SSL",
+              "error:0A000086:SSL routines::certificate verify failed");
+      gpr_log(GPR_ERROR, "another line: with a colon");
+    }
+    gpr_log(GPR_ERROR, "Handshake failed with fatal error %s: %s.", "SSL_ERROR_SSL", "a:late one");
+    std::_Exit(0);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  ::unsetenv("GRPC_VERBOSITY");
+  EXPECT_EXIT(hear(), testing::ExitedWithCode(0), "^heard: certificate verify failed\n$");
 }
 
 }  // namespace
