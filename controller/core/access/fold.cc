@@ -111,10 +111,11 @@ void fold_access(AccessRecords& records, WallTime at, const CertificateRevoked& 
       revoke(record->second, at, event.why);
     return;
   }
-  // What somebody made who may not come back, nobody else comes in with.
+  // Those that there are now, the user's own and those that the user made for others. The times say
+  // nothing here: the clock may have been ahead when a token was made.
   if (event.subject.role == SubjectRole::User)
     revoke_tokens(records, at, [&](const TokenRecord& token) {
-      return token.actor == event.subject.name && token.created_at <= event.before;
+      return token.user == event.subject.name || token.actor == event.subject.name;
     });
   AllRevoked& all = records.revoked[event.subject];
   all = {.before = std::max(all.before, event.before), .why = event.why};

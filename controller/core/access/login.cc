@@ -61,11 +61,11 @@ std::optional<Error> refuse_login(const Ledger& ledger, const Subject& subject,
   return refuse_more_of_user(ledger, subject, made.key, now, doing);
 }
 
-// Somebody has let the user in again after the revocation of all certificates.
-bool is_back(const Ledger& ledger, const Subject& subject, WallTime revoked) {
-  return std::ranges::any_of(keys_of(ledger, subject), [revoked](const auto& entry) {
-    return !entry.second.revoked_at && entry.second.issued_at > revoked;
-  });
+// Somebody has let the user in again after the revocation of all certificates. It revoked every key
+// that there was, so that another one was registered after it, whatever the clock said.
+bool is_back(const Ledger& ledger, const Subject& subject) {
+  return std::ranges::any_of(keys_of(ledger, subject),
+                             [](const auto& entry) { return !entry.second.revoked_at; });
 }
 
 }  // namespace
@@ -104,12 +104,6 @@ Decision decide_login(const Ledger& ledger, const LoginWithToken& input, WallTim
     return refuse(ErrorCode::NotAllowed, doing + ": its token is of another user");
   const TokenRecord& token = ledger.access.tokens.at(input.token);
   const Subject subject{.role = SubjectRole::User, .name = *user};
-  if (const auto all = ledger.access.revoked.find(subject);
-      all != ledger.access.revoked.end() && token.created_at <= all->second.before)
-    return refuse(ErrorCode::NotAllowed,
-                  fmt::format("{}: all certificates of the user were revoked at {}, and token '{}' "
-                              "was made before that; ask for another one",
-                              doing, utc_text(all->second.before), input.token));
   if (!token.joined.contains({*user, input.certificate.key}) && token.joined.size() >= token.uses)
     return refuse(ErrorCode::NotAllowed,
                   fmt::format("{}: token '{}' is used up ({} of {}); ask for another one", doing,
@@ -126,7 +120,7 @@ Decision decide_login(const Ledger& ledger, const LoginByUid& input, WallTime no
     return refuse(ErrorCode::InvalidArgument, doing + ": not a name that a certificate can have");
   const Subject subject{.role = SubjectRole::User, .name = input.user};
   if (const auto all = ledger.access.revoked.find(subject);
-      all != ledger.access.revoked.end() && !is_back(ledger, subject, all->second.before))
+      all != ledger.access.revoked.end() && !is_back(ledger, subject))
     return refuse(ErrorCode::NotAllowed,
                   fmt::format("{}: all certificates of the user were revoked at {}{}{}; an admin "
                               "lets the user in again with `muster token create --user {}`",

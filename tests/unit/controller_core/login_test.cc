@@ -123,13 +123,48 @@ TEST_F(Login, WhoeverWasRevokedIsLetInByAPersonAlone) {
   EXPECT_FALSE(counts(key_of('a')));
   now.wall += std::chrono::seconds(1);
   EXPECT_THAT(text(by_uid("ann", key_of('b'))), HasSubstr("left the team"));
-  EXPECT_THAT(text(login("old", key_of('b'))), HasSubstr("was made before that"));
+  EXPECT_THAT(text(login("old", key_of('b'))), HasSubstr("token 'old' was revoked at"));
   ASSERT_FALSE(token("new", "ann", 9).refusal);
   EXPECT_THAT(text(login("new", key_of('a'))), HasSubstr("its key was revoked"));
   ASSERT_FALSE(login("new", key_of('b')).refusal);
   EXPECT_TRUE(counts(key_of('b')));
   EXPECT_FALSE(by_uid("ann", key_of('c')).refusal) << "the account counts again";
   EXPECT_FALSE(by_uid("bob", key_of('d')).refusal) << "it was nobody else's";
+}
+
+// Regression: a token that was made while the clock was ahead outlived the revocation of its user,
+// and of the admin who made it.
+TEST_F(Login, ARevocationEndsTokensOfAClockThatWasAhead) {
+  const WallTime right = now.wall;
+  now.wall += hours(2);
+  ASSERT_FALSE(token("hers", "ann", 9).refusal);
+  ASSERT_FALSE(put(CreateToken{.token = {.token = "by-her",
+                                         .secret_sha256 = key_of('5'),
+                                         .nodes = {},
+                                         .uses = 9,
+                                         .ends_at = now.wall + hours(24),
+                                         .actor = "ann",
+                                         .user = "bob"}})
+                   .refusal);
+  now.wall = right;
+  ASSERT_FALSE(revoke(ann).refusal);
+  EXPECT_THAT(text(login("hers", key_of('a'))), HasSubstr("was revoked at"));
+  EXPECT_THAT(text(login("by-her", key_of('b'), "bob")), HasSubstr("was revoked at"));
+}
+
+// Regression: a revocation of a clock that was ahead refused the tokens and log-ins of after it.
+TEST_F(Login, ARevocationOfAClockThatWasAheadEndsNothingOfLater) {
+  const WallTime right = now.wall;
+  ASSERT_FALSE(by_uid("ann", key_of('a')).refusal);
+  now.wall += hours(2);
+  ASSERT_FALSE(revoke(ann).refusal);
+  now.wall = right;
+  EXPECT_THAT(text(by_uid("ann", key_of('b'))), HasSubstr("left the team"));
+  ASSERT_FALSE(token("new", "ann", 9).refusal);
+  const Decision in = login("new", key_of('b'));
+  EXPECT_FALSE(in.refusal) << text(in);
+  EXPECT_TRUE(counts(key_of('b')));
+  EXPECT_FALSE(by_uid("ann", key_of('c')).refusal) << "the account counts again";
 }
 
 TEST_F(Login, KeysOfAUserHaveABound) {
