@@ -24,8 +24,7 @@ std::shared_ptr<LogStream> LogStream::make(
 
 void LogStream::begin() {
   const MutexLock lock(mutex_);
-  reading_ = true;
-  StartRead(&request_);
+  read_locked();
 }
 
 void LogStream::end(const grpc::Status& status) {
@@ -55,7 +54,13 @@ void LogStream::read_on() {
   const MutexLock lock(mutex_);
   queued_bytes_ = 0;
   for (const auto& waiting : queue_) queued_bytes_ += queue_cost(waiting);
-  if (reading_ || closed_ || ended_ || queued_bytes_ >= kQueueBytes) return;
+  read_locked();
+}
+
+void LogStream::read_locked() {
+  if (reading_ || closed_ || ended_ || queued_bytes_ >= kQueueBytes ||
+      answers_.size() >= kAnswersMost)
+    return;
   reading_ = true;
   StartRead(&request_);
 }
@@ -103,10 +108,7 @@ void LogStream::OnReadDone(bool ok) {
       queued_bytes_ += queue_cost(request_);
       queue_.push_back(std::move(request_));
       request_.Clear();
-      if (queued_bytes_ < kQueueBytes && !ended_) {
-        reading_ = true;
-        StartRead(&request_);
-      }
+      read_locked();
     } else {
       closed_ = true;
     }
@@ -117,7 +119,9 @@ void LogStream::OnReadDone(bool ok) {
 void LogStream::OnWriteDone(bool ok) {
   const MutexLock lock(mutex_);
   writing_ = false;
-  if (ok) write_locked();
+  if (!ok) return;
+  write_locked();
+  read_locked();
 }
 
 void LogStream::OnCancel() {

@@ -29,6 +29,10 @@ class LogStream final : public LogReceiver::Reactor {
  public:
   // received and not yet written; beyond this the agent waits
   static constexpr std::size_t kQueueBytes = 4 << 20;
+  // Answers that wait for the write before them; from this on nothing more is read until they are
+  // written. Each message may need an answer of its own, so an agent that sends and never reads
+  // would use memory without bound. Muster's agent reads while it sends.
+  static constexpr std::size_t kAnswersMost = 4096;
 
   // `ready` is called on gRPC's threads when there is something to take.
   static std::shared_ptr<LogStream> make(
@@ -46,7 +50,8 @@ class LogStream final : public LogReceiver::Reactor {
   [[nodiscard]] bool ended();
   // Puts the requests back at the front, to be tried again.
   void put_back(std::deque<v1::PushLogsRequest> rest);
-  // Call this when all that was taken is handled: reading continues.
+  // Call this when all that was taken is handled: reading continues, now or when the answers are
+  // written.
   void read_on();
   bool greeted = false;  // used only by that thread
   NodeName node;         // used only by that thread; the name in LogHello
@@ -67,6 +72,7 @@ class LogStream final : public LogReceiver::Reactor {
  private:
   LogStream(rpc::Caller caller, controller::Revocations::Stay stay)
       : caller_(std::move(caller)), stay_(std::move(stay)) {}
+  void read_locked() MUSTER_REQUIRES(mutex_);  // if there is room
   void write_locked() MUSTER_REQUIRES(mutex_);
   const rpc::Caller caller_;
   controller::Revocations::Stay stay_;  // until OnDone

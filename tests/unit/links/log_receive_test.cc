@@ -31,6 +31,28 @@ class LogService final : public v1::AgentService::CallbackService {
   LogReceiver& receiver_;
 };
 
+// gRPC's half of a stream, driven by hand: it counts, and answers nothing by itself.
+class HandStream final
+    : public grpc::ServerCallbackReaderWriter<v1::PushLogsRequest, v1::PushLogsResponse> {
+ public:
+  explicit HandStream(LogReceiver::Reactor& reactor) : reactor_(reactor) { BindReactor(&reactor_); }
+  void Finish(grpc::Status) override { ++finished; }
+  void SendInitialMetadata() override {}
+  void Read(v1::PushLogsRequest*) override { ++reads; }
+  void Write(const v1::PushLogsResponse* response, grpc::WriteOptions) override {
+    written = response->have_size();
+  }
+  void WriteAndFinish(const v1::PushLogsResponse*, grpc::WriteOptions, grpc::Status) override {}
+
+  int reads = 0, finished = 0;
+  int written = 0;  // answers of the last write
+
+ private:
+  grpc::internal::ServerReactor* reactor() override { return &reactor_; }
+  void CallOnDone() override {}
+  LogReceiver::Reactor& reactor_;
+};
+
 class LogReceiveTest : public testing::Test {
  protected:
   LogReceiveTest() {
@@ -118,6 +140,40 @@ TEST_F(LogReceiveTest, AnAgentBeginsAgainWhenTheDiskDidNotTakeItsBytes) {
   EXPECT_TRUE(ship()) << status_.error_message();
   EXPECT_EQ(first_.offset(), 0u);
   EXPECT_TRUE(store_->state({JobId("job"), AttemptNo(1), RankNo(0)})->durable);
+}
+
+// Regression: a node that opened log after log, and never read the answers, used the controller's
+// memory without bound.
+TEST(LogStreamTest, AnAgentThatDoesNotReadItsAnswersIsNotRead) {
+  const std::shared_ptr<LogStream> stream =
+      LogStream::make([](const auto&) {}, [](const LogStream*) {}, rpc::Caller());
+  HandStream hand(*stream);
+  stream->begin();
+  int sent = 0;
+  // A message comes and is answered; the write of its answer does not end.
+  const auto one = [&] {
+    stream->OnReadDone(true);
+    bool closed = false;
+    stream->take(closed);
+    stream->answer({JobId("job"), AttemptNo(1), RankNo(static_cast<std::uint32_t>(sent++))},
+                   v1::LogHave());
+    stream->read_on();
+  };
+  const int most = static_cast<int>(LogStream::kAnswersMost);
+  while (hand.reads > sent && sent < most * 2) one();
+  EXPECT_EQ(hand.written, 1) << "the first answer; the others wait for its write";
+  EXPECT_GE(sent, most);
+  EXPECT_LE(sent, most + 2) << "they wait without bound";
+  stream->read_on();
+  EXPECT_EQ(hand.reads, sent) << "nothing is read";
+  stream->OnWriteDone(true);
+  EXPECT_EQ(hand.written, sent - 1) << "all that waited";
+  EXPECT_EQ(hand.reads, sent + 1) << "it goes on";
+  one();
+  EXPECT_EQ(hand.reads, sent + 1);
+  stream->end(grpc::Status::OK);
+  EXPECT_EQ(hand.finished, 1);
+  stream->OnDone();
 }
 
 // A log of an auxiliary process, under the node name of the stream's LogHello.
