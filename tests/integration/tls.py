@@ -1,6 +1,7 @@
 """Python's side of TLS with a controller: by a file that `muster cert issue` wrote, or without a certificate."""
 
 import re
+import socket
 import ssl
 
 _BLOCK = re.compile(rb"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----\n", re.DOTALL)
@@ -38,6 +39,16 @@ def context(credentials=None, version=None):
         made.load_verify_locations(cadata=parts(credentials)[2].decode())
         made.load_cert_chain(credentials)
     return made
+
+
+def first_frame(at, of, name):
+    """The head of the controller's first frame of HTTP/2, which it sends to those that it lets in; nothing: it ended the connection. `at`: (host, port)."""
+    try:
+        with socket.create_connection(at, timeout=60) as plain:
+            with of.wrap_socket(plain, server_hostname=name) as within:
+                return within.recv(9)
+    except (ssl.SSLError, ConnectionError):
+        return b""
 
 
 def client_hello(of):

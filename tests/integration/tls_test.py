@@ -303,13 +303,7 @@ class Wire(OverTcp):
 
 class Who(OverTcp):
     def settings(self, context):
-        """The first frame of the controller's HTTP/2, which it sends to those that it lets in; nothing: it ended the connection."""
-        try:
-            with socket.create_connection(self.at, timeout=60) as plain:
-                with context.wrap_socket(plain, server_hostname=self.name) as within:
-                    return within.recv(9)
-        except (ssl.SSLError, ConnectionError):
-            return b""
+        return tls.first_frame(self.at, context, self.name)
 
     def test_only_certificates_of_this_cluster(self):
         theirs = self.cluster.path("theirs.pem")
