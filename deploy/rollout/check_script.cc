@@ -113,6 +113,7 @@ main() {
   done
   [ -L "$prefix/current" ] && say current "$(readlink "$prefix/current")"
   pid=
+  own_ports=
   config=$prefix/$role/command-line
   unit=muster-$role.service
   if [ -n "$systemd" ]; then
@@ -139,6 +140,8 @@ main() {
     say running "$pid"
     say running-exe "$(sum < "/proc/$pid/exe")"
     say running-words "$(sum < "/proc/$pid/cmdline")"
+    own_ports=$(tr '\0' '\n' < "/proc/$pid/cmdline" |
+      sed -n -e 's/^--listen=.*:\([0-9]*\)$/\1/p' -e 's/^--enrol=.*:\([0-9]*\)$/\1/p')
   fi
   if [ "$role" = agent ] && [ -f "$prefix/agent/credentials.pem" ]; then
     say credentials there
@@ -155,9 +158,15 @@ main() {
       awk -v p=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == p { found = 1 }
                         END { exit !found }'
   }
+  # Another program than the controller that runs has it.
+  taken() {
+    for own in $own_ports; do [ "$own" = "$1" ] && return 1; done
+    listens "$1"
+  }
   if [ "$role" = controller ]; then
-    [ -n "$listen_port" ] && listens "$listen_port" && say port-taken yes
-    [ -n "$enrol_port" ] && listens "$enrol_port" && say enrol-port-taken yes
+    read -r low < /proc/sys/net/ipv4/ip_unprivileged_port_start && say ports-from "$low"
+    [ -n "$listen_port" ] && taken "$listen_port" && say port-taken yes
+    [ -n "$enrol_port" ] && taken "$enrol_port" && say enrol-port-taken yes
     if [ -n "$access" ]; then
       if [ ! -f "$access" ]; then say access missing
       elif [ ! -r "$access" ]; then say access unreadable; fi
@@ -268,6 +277,7 @@ bool take(HostCheck& check, std::string_view key, std::string_view value) {
     check.own_gid = gid;
     return true;
   }
+  if (key == "ports-from") return read_number(value, check.ports_from);
   if (key == "port-taken") return check.port_taken = true;
   if (key == "enrol-port-taken") return check.enrol_port_taken = true;
   if (key == "access") return check.access_trouble = text, true;

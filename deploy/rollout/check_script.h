@@ -64,7 +64,8 @@ struct HostCheck {
   bool running = false;
   std::string running_exe_sha;    // of the program that runs
   std::string running_words_sha;  // of its command line, each word with a NUL
-  bool port_taken = false;        // controller: something listens at its port
+  unsigned ports_from = 0;        // only root may listen at lower ones
+  bool port_taken = false;        // controller: another program listens at its port
   bool enrol_port_taken = false;  // the same of its enrolment port
   std::string access_trouble;     // controller: "missing", "unreadable"; empty: none
   // Controller: of its state directory. None: no controller has run there; empty: it is not noted.

@@ -7,6 +7,7 @@
 
 #include "common/base/time.h"
 #include "common/digest/sha256.h"
+#include "deploy/hosts/values.h"
 
 namespace muster::rollout {
 namespace {
@@ -53,16 +54,10 @@ class Judge {
       note(
           "the controller and an agent both run as root on it: a job there may do everything to "
           "the cluster; give the controller a host of its own, or set controller: {user: NAME}");
-    if (in_.wanted.role == Role::Controller && check_.port_taken && !check_.running)
-      stop(
-          fmt::format("another program listens at the controller's port ({}); stop it, or set "
-                      "another one with controller: {{listen: HOST:PORT}}",
-                      in_.wanted.address));
-    if (in_.wanted.role == Role::Controller && check_.enrol_port_taken && !check_.running)
-      stop(
-          fmt::format("another program listens at the enrolment port ({}); stop it, or set "
-                      "another one with controller: {{enrol: HOST:PORT}}",
-                      enrol_address(in_.wanted)));
+    if (in_.wanted.role == Role::Controller) {
+      port(check_.port_taken, "the controller's port", in_.wanted.address, "listen");
+      port(check_.enrol_port_taken, "the enrolment port", enrol_address(in_.wanted), "enrol");
+    }
     if (check_.access_trouble == "missing")
       stop(
           fmt::format("there is no file '{}', which 'access' names, and without it the controller "
@@ -171,6 +166,22 @@ class Judge {
       if ((dir.mode & kGroupWrites) != 0 && !own_group)
         return stop(text(dir, fmt::format("may be written by group {}", dir.gid)));
     }
+  }
+
+  // A port of the controller. With a wrong one it would end at its start, when the old one is
+  // stopped. `key` of hosts.yaml changes it.
+  void port(bool taken, std::string_view what, std::string_view address, std::string_view key) {
+    const unsigned number = hosts::split_address(address).port;
+    if (taken)
+      stop(
+          fmt::format("another program listens at {} ({}); stop it, or set another one with "
+                      "controller: {{{}: HOST:PORT}}",
+                      what, address, key));
+    if (number != 0 && number < check_.ports_from && check_.uid != 0)
+      stop(
+          fmt::format("'{}' may not listen at {} ({}), which is below {}; log in as root, or set "
+                      "another one with controller: {{{}: HOST:PORT}}",
+                      check_.user, what, address, check_.ports_from, key));
   }
 
   // An agent's way to one of the controller's ports. `listen` and `address` are the keys that

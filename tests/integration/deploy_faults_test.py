@@ -154,9 +154,13 @@ class Places(FaultsTest):
         head.sh("echo 'users: {ann: admin}' > /etc/roles.yaml")
         self.assertRegex(self.fleet.deploy("up"), r"controller .* done ")
 
-    def test_a_loopback_address_cuts_nobody_off(self):
+    def test_an_address_that_cannot_serve_stops_nothing(self):
         self.fleet.place_programs()
         self.fleet.deploy("up")
+        # sshd's
+        self.fleet.write_hosts(controller={"listen": "0.0.0.0:22"})
+        self.assertIn("controller: problem: another program listens at the controller's port (0.0.0.0:22)", self.fleet.deploy("plan", code=1))
+        self.assertIn("nothing was changed", self.fleet.deploy("up", code=70))
         self.fleet.write_hosts(controller={"listen": "127.0.0.1:7070"})
         self.assertIn("controller: problem: 'listen: 127.0.0.1:7070' is reached from the controller's host alone", self.fleet.deploy("plan", code=1))
         self.assertIn("nothing was changed", self.fleet.deploy("up", code=70))

@@ -1,11 +1,18 @@
 // The check of a host: the script against the sh of this machine, the reader of its output, and
 // what is made of it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
+#include <csignal>
 #include <string>
 
 #include "common/digest/sha256.h"
+#include "common/process/identity.h"
+#include "common/process/spawn.h"
 #include "common/process/tool.h"
 #include "deploy/rollout/check_script.h"
 #include "deploy/rollout/judge.h"
@@ -329,8 +336,71 @@ TEST(Judge, TheControllersPortMustBeFree) {
   check.port_taken = true;
   JudgeInput input{.wanted = controller, .check = check, .programs = &kPrograms};
   EXPECT_THAT(judge(input), stops("another program listens"));
-  input.check.running = true;  // it is the controller itself
+  input.check.running = true;  // or it would be stopped for one that cannot start
+  EXPECT_THAT(judge(input), stops("another program listens"));
+  input.check.port_taken = false;
   EXPECT_THAT(judge(input), Not(stops("another program listens")));
+}
+
+TEST(Judge, OnlyRootHasTheLowPorts) {
+  JudgeInput input{.wanted = wanted(), .check = good_check(), .programs = &kPrograms};
+  input.wanted.role = Role::Controller;
+  input.wanted.address = "0.0.0.0:443";
+  input.wanted.options = {"--enrol=head:444"};
+  input.check.ports_from = 444;
+  EXPECT_THAT(judge(input), Not(stops("may not listen")));
+  input.check.uid = 1000;
+  EXPECT_THAT(judge(input), stops("may not listen at the controller's port (0.0.0.0:443)"));
+  EXPECT_THAT(judge(input), Not(stops("the enrolment port")));
+  input.check.ports_from = 1024;
+  EXPECT_THAT(judge(input), stops("may not listen at the enrolment port (head:444)"));
+}
+
+// The ports of the controller that runs are those of its command line.
+TEST(CheckScript, ThePortsOfTheControllerItselfAreNotTaken) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof(address);
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(listener, at, size), 0);
+  ASSERT_EQ(::listen(listener, 1), 0);
+  ASSERT_EQ(::getsockname(listener, at, &size), 0);
+  const unsigned port = ntohs(address.sin_port);
+
+  const LocalHost local;
+  local.program(local.bin("id"), "echo 1500\n");  // not root, so without systemd
+  CheckQuery query{.wanted = wanted(), .version = "1"};
+  query.wanted.role = Role::Controller;
+  query.wanted.login.prefix = (local.dir() / "opt").string();
+  query.wanted.state_dir = (local.dir() / "state").string();
+  query.listen_port = query.enrol_port = port;
+  // Whether the two ports are taken, with a controller of this word.
+  const auto taken = [&](const std::string& word) {
+    const auto pid = process::spawn(
+        {.path = "/bin/sleep", .argv = {word, "600"}, .env = {"PATH=/bin"}, .cwd = "/"});
+    EXPECT_TRUE(pid);
+    const auto child = process::identify(pid ? *pid : 1);
+    const auto self = process::self();
+    const auto boot = process::boot_id();
+    EXPECT_TRUE(child && self && boot);
+    local.write(local.dir() / "opt/controller/supervisor",
+                fmt::format("{} {} {} {} {}\n", boot->str(), self->pid, self->start_time,
+                            child->pid, child->start_time));
+    const auto check = parse_check(local.run("sh -s", check_script(query)).out);
+    if (pid) {
+      ::kill(*pid, SIGKILL);
+      ::waitpid(*pid, nullptr, 0);
+    }
+    EXPECT_TRUE(check && check->running && check->ports_from < 65536);
+    EXPECT_EQ(check->port_taken, check->enrol_port_taken);
+    return check->port_taken;
+  };
+  EXPECT_TRUE(taken("--listen=0.0.0.0:1"));
+  EXPECT_TRUE(taken(fmt::format("--controller=0.0.0.0:{}", port)));
+  EXPECT_FALSE(taken(fmt::format("--listen=0.0.0.0:{}", port)));
+  EXPECT_FALSE(taken(fmt::format("--enrol=[::]:{}", port)));
+  ::close(listener);
+  EXPECT_FALSE(taken("--listen=0.0.0.0:1"));
 }
 
 TEST(Judge, AControllerAndAnAgentThatAreBothRootOnOneHostAreNoted) {
