@@ -136,11 +136,14 @@ class Up {
           !sent)
         return sent;
     }
-    // The controller that runs is stopped only for one that will start. An agent that does not
-    // costs its own node alone.
-    if (one.steps.start && one.wanted.role == Role::Controller) {
+    // A daemon that runs is stopped only for one that takes its options: a mistake in `defaults`
+    // would take all agents down.
+    if (one.steps.start) {
       if (auto sound = check_config(host, one.wanted, places, version()); !sound) {
-        sound.error().message += "; the controller was neither stopped nor started";
+        sound.error().message +=
+            one.check.running
+                ? fmt::format("; the {} runs on as it was", to_string(one.wanted.role))
+                : fmt::format("; the {} was not started", to_string(one.wanted.role));
         return sound;
       }
     }

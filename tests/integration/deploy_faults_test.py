@@ -147,10 +147,15 @@ class Places(FaultsTest):
         self.assertRegex(
             self.fleet.deploy("up", code=70),
             r"checking the configuration of the controller on '\S+': muster-controller: /etc/roles.yaml:1:14: [^\n]*"
-            "; the controller was neither stopped nor started",
+            "; the controller runs on as it was",
         )
         self.assertEqual(json.loads(head.sh(f"cat {HEAD}/endpoint.json"))["pid"], pid)
         self.assertEqual(len(self.nodes()), HOSTS - 1)
+        self.fleet.write_hosts(agent=lambda _: {"log_level": "inof"})
+        up = self.fleet.deploy("up", code=1)
+        self.assertRegex(up, r"checking the configuration of the agent on '\S+': muster-agent: [^\n]*'inof'[^\n]*; the agent runs on as it was")
+        self.assertTrue(all(node["connected"] for node in self.nodes().values()))
+        self.fleet.write_hosts(controller={"access": "/etc/roles.yaml"})
         head.sh("echo 'users: {ann: admin}' > /etc/roles.yaml")
         self.assertRegex(self.fleet.deploy("up"), r"controller .* done ")
 
