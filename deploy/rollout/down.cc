@@ -100,16 +100,18 @@ Outcome remove_agent(const std::string& name, const Deployed& deployed, const Re
   return outcome;
 }
 
-Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::string& cluster) {
-  hosts::HostsFile only{.cluster = cluster, .controller = request.controller, .agents = {}};
-  auto surveyed = survey(wanted_of(only), request.controller, nullptr, {}, request.crew);
+Result<std::vector<Outcome>> take_down(const DownRequest& request) {
+  const std::string& cluster = request.file.cluster;
+  const hosts::Controller& head = request.file.controller;
+  hosts::HostsFile only{.cluster = cluster, .controller = head, .agents = {}};
+  auto surveyed = survey(wanted_of(only), head, nullptr, {}, request.crew);
   Surveyed& first = surveyed.front();
   if (first.error) return fail(std::move(*first.error));
   ControllerHost controller(std::move(*first.host), first.check.places);
   auto found = controller.read_manifest();
   if (!found) return fail(std::move(found.error()));
   if (!*found) return std::vector<Outcome>();
-  auto locked = controller.lock(opener(request.controller.login, request.crew));
+  auto locked = controller.lock(opener(head.login, request.crew));
   if (!locked) return fail(std::move(locked.error()));
   // Once more: another one may have changed it until the lock was taken.
   found = controller.read_manifest();
@@ -124,7 +126,7 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
     allowed = fail(ErrorCode::Conflict,
                    fmt::format("taking cluster '{}' down: the manifest on '{}' is of cluster '{}'; "
                                "is it the right hosts.yaml?",
-                               cluster, request.controller.login.host, manifest.cluster));
+                               cluster, head.login.host, manifest.cluster));
   std::vector<std::string> drained;
   if (allowed) allowed = end_jobs(controller, first.check.running, request, drained);
   if (!allowed) {
@@ -132,6 +134,10 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::st
     controller.unlock();
     return fail(std::move(allowed.error()));
   }
+  take_login(manifest.controller, head.login);
+  for (const hosts::Agent& agent : request.file.agents)
+    if (const auto at = manifest.agents.find(agent.name); at != manifest.agents.end())
+      take_login(at->second, agent.login);
   const std::vector<std::pair<std::string, Deployed>> agents(manifest.agents.begin(),
                                                              manifest.agents.end());
   std::vector<Outcome> outcomes(agents.size());

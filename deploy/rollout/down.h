@@ -15,7 +15,7 @@
 namespace muster::rollout {
 
 struct DownRequest {
-  const hosts::Controller& controller;
+  const hosts::HostsFile& file;
   const Crew& crew;
   bool force = false;    // cancel the jobs that run, and forget hosts that do not answer
   bool purge = false;    // remove state and logs, too
@@ -43,6 +43,6 @@ Outcome remove_agent(const std::string& name, const Deployed& deployed, const Re
 
 // No outcome: nothing is deployed there. Errors: Conflict (jobs run, or another one deploys), and
 // what keeps the controller's host from being reached.
-Result<std::vector<Outcome>> take_down(const DownRequest& request, const std::string& cluster);
+Result<std::vector<Outcome>> take_down(const DownRequest& request);
 
 }  // namespace muster::rollout

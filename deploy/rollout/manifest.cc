@@ -81,6 +81,20 @@ std::string why_not_deployed_by(const std::string& cluster, const Manifest* mani
   return {};
 }
 
+bool same_way(const hosts::Login& a, const hosts::Login& b) {
+  hosts::Login of_a = a, of_b = b;
+  of_a.prefix.clear();
+  of_b.prefix.clear();
+  return of_a == of_b;
+}
+
+void take_login(Deployed& agent, const hosts::Login& of_file) {
+  if (agent.login.host != of_file.host || agent.login.user != of_file.user) return;
+  const bool sudo = agent.login.sudo;  // who owns what is there
+  agent.login = of_file;
+  agent.login.sudo = sudo;
+}
+
 std::string manifest_text(const Manifest& manifest) {
   json agents = json::object();
   for (const auto& [name, one] : manifest.agents) agents[name] = to_json(one);

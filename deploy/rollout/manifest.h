@@ -36,6 +36,12 @@ struct Manifest {
 std::string why_not_deployed_by(const std::string& cluster, const Manifest* manifest,
                                 bool controller_runs, const Places& places);
 
+// The same way to a host. The prefix is in Deployed::places.
+bool same_way(const hosts::Login& a, const hosts::Login& b);
+// Gives the agent the login that hosts.yaml has for it: the key or the port may be another one by
+// now. Where hosts.yaml has another host or user, the agent may be at the old one, and keeps that.
+void take_login(Deployed& agent, const hosts::Login& of_file);
+
 inline constexpr std::size_t kManifestBytesMost = 1 << 20;
 
 std::string manifest_text(const Manifest& manifest);

@@ -348,7 +348,8 @@ class Up {
       const auto at = manifest_.agents.find(all_[i].wanted.name);
       if (!outcomes_[i].good) continue;
       const bool was_whole = at != manifest_.agents.end() && at->second.whole;
-      if (was_whole && !outcomes_[i].changed) continue;
+      if (was_whole && !outcomes_[i].changed && same_way(at->second.login, all_[i].wanted.login))
+        continue;
       record(manifest_.agents[all_[i].wanted.name], all_[i], true);
       changed = true;
     }

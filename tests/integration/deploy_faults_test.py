@@ -7,6 +7,7 @@ Run:  /usr/bin/python3 -B tests/integration/deploy_faults_test.py [-v] [CASE]   
 
 import datetime
 import json
+import os
 import re
 import shutil
 import unittest
@@ -58,8 +59,16 @@ class Places(FaultsTest):
             self.assertRegex(self.fleet.deploy("up", code=1), sentence)
             self.assertEqual(host.sh("grep -lsx muster-agent /proc/[0-9]*/comm | wc -l").strip(), "1")
             self.assertEqual(host.sh("ls /opt; ls /var/lib").split(), ["muster", "muster"])
-        self.fleet.write_hosts()
+        # A key in another file is no other place, and the manifest learns of it.
+        key = f"{self.fleet.folder}/id.new"
+        os.rename(f"{self.fleet.folder}/id", key)
+        self.addCleanup(lambda: os.path.exists(key) and os.rename(key, f"{self.fleet.folder}/id"))
+        self.fleet.write_hosts(defaults={"identity": key})
         self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
+        self.assertEqual(self.fleet.hosts[0].sh(f"grep -c id.new {HEAD}/deploy/manifest.json").strip(), str(HOSTS))
+        os.rename(key, f"{self.fleet.folder}/id")
+        self.fleet.write_hosts()
+        self.fleet.deploy("down", "--purge")
 
     def test_another_agent_of_the_name_is_not_the_hosts_own(self):
         self.fleet.place_programs()

@@ -12,12 +12,11 @@ Result<int> take_cluster_down(const Context& context, const DeployOptions& optio
   const auto begun = begin_deploy(options);
   if (!begun) return fail(Error(begun.error()));
   const DeployCall& call = **begun;
-  const auto outcomes = rollout::take_down({.controller = call.file.controller,
+  const auto outcomes = rollout::take_down({.file = call.file,
                                             .crew = call.crew,
                                             .force = options.force,
                                             .purge = options.purge,
-                                            .outputs = options.outputs},
-                                           call.file.cluster);
+                                            .outputs = options.outputs});
   if (!outcomes) return fail(Error(outcomes.error()));
   if (outcomes->empty()) {
     fmt::print("nothing is deployed: there is no manifest on '{}'\n",

@@ -66,5 +66,27 @@ TEST(Moved, TheSameHostByAnotherNameAndANewNodeAreNot) {
   EXPECT_FALSE(moved(one));
 }
 
+// With the key of then `down` would reach nobody.
+TEST(Moved, AnAgentThatStaysTakesTheLoginOfTheFile) {
+  Deployed deployed = manifest().agents.at("n1");
+  hosts::Login file = deployed.login;
+  file.prefix = "/opt/muster";
+  EXPECT_TRUE(same_way(deployed.login, file));
+  file.identity = "~/.ssh/new";
+  file.port = 2222;
+  EXPECT_FALSE(same_way(deployed.login, file));
+  take_login(deployed, file);
+  EXPECT_TRUE(same_way(deployed.login, file));
+  file.host = "h2";
+  file.identity.clear();
+  take_login(deployed, file);
+  EXPECT_EQ(deployed.login.host, "h1");
+  EXPECT_EQ(deployed.login.identity, "~/.ssh/new");
+  file.host = "h1";
+  file.user = "bob";
+  take_login(deployed, file);
+  EXPECT_EQ(deployed.login.user, "ann");
+}
+
 }  // namespace
 }  // namespace muster::rollout
