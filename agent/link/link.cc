@@ -202,12 +202,13 @@ void Link::on_done(const grpc::Status& status) {
                     : rpc::is_no_grpc(status) ? kNoGrpc
                                               : status.error_message();
   if (!was_up && handlers_.on_unreached) handlers_.on_unreached();
-  const bool untrusted = why.contains("Ssl handshake failed");  // gRPC's words
+  const bool untrusted = !rpc::is_unix(address_) && rpc::ended_in_handshake(status);
   if (untrusted) {
     why +=
-        "; were the credentials made by this controller's CA? If that was changed while this node "
-        "was away, the node joins again: `muster node replace NAME` on the controller's machine "
-        "makes a token, and here the credentials file makes room for new ones";
+        ", in the TLS handshake; the certificate may have ended, or be of another CA than the "
+        "controller's; is this machine's clock right ('date -u')? If the CA was changed while this "
+        "node was away, the node joins again: `muster node replace NAME` on the controller's "
+        "machine makes a token, and here the credentials file makes room for new ones";
   }
   // Nothing has been reported since a Welcome, so the loss of a link that was up always is.
   const bool is_new = untrusted ? untrusted_.first() : !trouble_.reported();

@@ -76,4 +76,15 @@ bool is_no_grpc(const grpc::Status& status) {
          status.error_message().find("missing selected ALPN") != std::string::npos;
 }
 
+bool ended_in_handshake(const grpc::Status& status) {
+  const std::string& text = status.error_message();
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE ||
+      !text.contains("failed to connect to all addresses"))
+    return false;
+  // In TLS 1.3 the caller takes the handshake for done, and sends its first frame, before the
+  // controller has looked at its certificate.
+  return text.contains("Ssl handshake failed") || text.ends_with("Socket closed") ||
+         text.ends_with("Connection reset by peer") || text.ends_with("Broken pipe");
+}
+
 }  // namespace muster::rpc

@@ -158,11 +158,14 @@ Error to_error(const Session& session, const grpc::Status& status) {
                           "enrolment port? Give the port of its --listen",
                           session.where)};
     if (!session.where.starts_with("unix:")) {
-      return {
-          ErrorCode::Unreachable,
-          fmt::format("calling the controller at '{}': {}; is it running there? Can its port be "
-                      "reached? Were the credentials made by it ('muster cert show FILE')?",
-                      session.where, cause)};
+      const char* const ask =
+          rpc::ended_in_handshake(status)
+              ? ", in the TLS handshake; the certificate may have ended, or be of another CA "
+                "('muster cert show FILE'): 'muster login' makes a new one; is this machine's "
+                "clock right ('date -u')?"
+              : "; is it running there? Can its port be reached?";
+      return {ErrorCode::Unreachable,
+              fmt::format("calling the controller at '{}': {}{}", session.where, cause, ask)};
     }
     return {ErrorCode::Unreachable,
             fmt::format("calling the controller at '{}': {}; is it running? 'muster local status' "

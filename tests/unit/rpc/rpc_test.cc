@@ -56,6 +56,22 @@ TEST(Status, CodesThatOthersSendHaveTheirExit) {
   EXPECT_EQ(to_error({grpc::StatusCode::OUT_OF_RANGE, ""}).code, ErrorCode::NotFound);
 }
 
+// Regression: of a certificate that the controller did not accept there was "Socket closed" alone.
+TEST(Status, TheEndOfAHandshakeIsNotAControllerThatIsAway) {
+  const auto ended = [](const std::string& text) {
+    return ended_in_handshake({grpc::StatusCode::UNAVAILABLE, text});
+  };
+  const std::string lead = "failed to connect to all addresses; last error: ";
+  EXPECT_TRUE(ended(lead + "UNAVAILABLE: ipv4:127.0.0.1:7070: Socket closed"));
+  EXPECT_TRUE(ended(lead + "UNKNOWN: ipv4:127.0.0.1:7070: recvmsg:Connection reset by peer"));
+  EXPECT_TRUE(ended(lead + "UNKNOWN: ipv4:127.0.0.1:7070: Ssl handshake failed: SSL_ERROR_SSL: "
+                           "error:0A000086:SSL routines::certificate verify failed"));
+  EXPECT_FALSE(ended(lead + "UNKNOWN: ipv4:127.0.0.1:7070: Failed to connect to remote host: "
+                            "Connection refused"));
+  EXPECT_FALSE(ended("Socket closed")) << "of a connection that there was";
+  EXPECT_FALSE(ended_in_handshake({grpc::StatusCode::INTERNAL, lead + "Socket closed"}));
+}
+
 TEST(Backoff, DoublesBetweenItsBoundsWithJitterAndStartsAnew) {
   using std::chrono::milliseconds;
   Backoff backoff(7);
