@@ -13,11 +13,12 @@ import ssl
 import stat
 import subprocess
 import threading
+import time
 import unittest
 
 import grpc
 import tls
-from cluster import DEADLINE, Cluster, wait_until
+from cluster import DEADLINE, SLOW, Cluster, wait_until
 from http2 import SETTINGS, Connection
 
 # A program that honours it can use no algorithm: it has this provider alone, and cannot load it.
@@ -33,6 +34,8 @@ activate = 1
 """
 PLANTED = "planted-words-of-a-secret"
 LINES = 500  # of a log that has them
+HOUR_MS = 3_600_000  # the shortest life of a certificate
+LEFT_S = 20 * SLOW  # of the life of one that ends during a test
 
 
 def _cut(*sockets):
@@ -418,6 +421,74 @@ class Who(OverTcp):
         self.assertEqual(announced["address"], "unix:" + self.cluster.path("s"))
         self.assertEqual(announced["tcp"], [self.address])
         self.assertNotIn("token_file", announced)
+
+
+class Ended(unittest.TestCase):
+    """Certificates that end while they are used. The controller that issued them had a clock that was behind."""
+
+    def setUp(self):
+        self.cluster = Cluster()
+        self.addCleanup(self.cluster.close)
+        self.begin(("env", f"MUSTER_WALL_CLOCK_OFFSET_MS={LEFT_S * 1000 - HOUR_MS}"))
+        self.files = {"user": self.cluster.path("user-ann.pem"), "node": self.cluster.path("node-n0.pem")}  # fmt: skip
+        for (role, file), name in zip(self.files.items(), ("ann", "n0")):
+            self.cluster.output("cert", "issue", f"--{role}", name, "--lifetime", "1h", "-o", file)
+        self.controller.stop()
+        self.begin()
+        self.over_tcp = self.cluster.over_tcp("ann")
+
+    def begin(self, before=()):
+        self.controller = self.cluster.controller(listen="127.0.0.1:0", before=before)
+
+    def wait_for_the_end(self):
+        ends = []
+        for file in self.files.values():
+            shown = subprocess.run(
+                ["openssl", "x509", "-in", file, "-noout", "-enddate"],
+                text=True, capture_output=True, timeout=DEADLINE, check=True).stdout  # fmt: skip
+            ends.append(ssl.cert_time_to_seconds(shown.strip().removeprefix("notAfter=")))
+        wait_until(lambda: time.time() > max(ends) + 1, what="the end of the certificates")
+
+    def follow(self, *args):
+        client = self.cluster.popen(*args, "-f", "--timeout", f"{DEADLINE}s")
+        self.addCleanup(client.communicate)
+        self.addCleanup(client.kill)
+        return client
+
+    def begin_job(self, name, script):
+        return self.cluster.submit(
+            f"name: {name}\nengine: command\nlaunch: {{run: [sh, -c, '{script}']}}\nresources: {{devices: 1, type: cpu}}\n"
+        )
+
+    def test_what_is_open_goes_on_and_nothing_new_begins(self):
+        agent = self.cluster.agent("n0", tcp=True)
+        by_socket = self.cluster.env
+        self.cluster.env = {**by_socket, **self.over_tcp}
+        with self.cluster.gate() as gate:
+            first = self.begin_job("first", f"echo begun; read x < {gate.path}; echo over")
+            logs, events = self.follow("logs", first), self.follow("events", "-o", "jsonl")
+            self.assertTrue(any("begun" in line for line in logs.stdout))
+            self.assertTrue(any(first in line for line in events.stdout))
+            self.wait_for_the_end()
+            self.cluster.env = by_socket
+            gate.open(1)
+            self.cluster.wait(first)
+        self.assertTrue(any("over" in line for line in logs.stdout))
+        second = self.begin_job("second", "echo nothing")
+        self.assertTrue(any(second in line for line in events.stdout))
+        self.cluster.wait(second)
+        self.assertEqual(agent.logged().count("attached to the controller"), 1)
+        self.assertNotIn("lost the controller", agent.logged())
+        refused = self.cluster.muster("ps", env=self.over_tcp, code=11)
+        self.assertIn("the certificate of user 'ann' ended at", refused.err)
+        # A clock that is behind as well: the controller ends the handshake, and cannot say why.
+        behind = {**self.over_tcp, "MUSTER_WALL_CLOCK_OFFSET_MS": str(-HOUR_MS)}
+        refused = self.cluster.muster("ps", env=behind, code=13)
+        self.assertIn("the certificate may have ended", refused.err)
+        agent.stop()
+        agent = self.cluster.agent("n0", tcp=True, wait=False, env={"MUSTER_WALL_CLOCK_OFFSET_MS": str(-HOUR_MS)})  # fmt: skip
+        agent.wait_for("cannot reach the controller")
+        self.assertIn("the certificate may have ended", agent.logged())
 
 
 class HostsConfig(unittest.TestCase):
