@@ -1,3 +1,8 @@
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "common/pki/authority.h"
 #include "controller/api/bounded.h"
 #include "tests/unit/controller/hand_node.h"
 
@@ -236,6 +241,32 @@ TEST_F(Services, ARevocationEndsStreamsAndRefusesCalls) {
             "calling the controller: the certificate of user 'ann' was revoked: lost");
   EXPECT_EQ(status_of_cluster(ann, *context()).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_TRUE(status_of_cluster(channel_, *context()).ok()) << "the owner has no certificate";
+}
+
+// The bound on how long a revoked caller still sees a stream: the end is asked for in the turn that
+// releases the durable event, by its thread and before the answer. No timer is between them.
+TEST_F(Services, StreamsOfTheRevokedEndBeforeTheRevocationIsAnswered) {
+  const Now now = system_clock().now();
+  std::vector<std::thread::id> ended;
+  const auto stay = revocations_.enter(
+      {.is_owner = false,
+       .identity = pki::Identity{.cluster = kCluster, .role = pki::Role::User, .name = "ann"},
+       .key = "k",
+       .not_before = now.wall - pki::kClockDifference},
+      [&](const grpc::Status&) { ended.push_back(std::this_thread::get_id()); });
+  std::promise<void> answered;
+  ASSERT_TRUE(controller_->shell->submit(
+      core::RevokeCertificate{
+          .subject = core::Subject{.role = core::SubjectRole::User, .name = "ann"},
+          .serial = {},
+          .why = "left",
+          .actor = kOwnUser},
+      now, [&](const Outcome& outcome, const View&) {
+        EXPECT_FALSE(outcome.refusal) << outcome.refusal->message;
+        EXPECT_EQ(ended, std::vector{std::this_thread::get_id()});
+        answered.set_value();
+      }));
+  ASSERT_EQ(answered.get_future().wait_for(kPatience), std::future_status::ready);
 }
 
 // A paused controller writes nothing, and still somebody must be able to take rights away.
