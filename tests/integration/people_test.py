@@ -1,22 +1,29 @@
 #!/usr/bin/python3
 """Users over TLS: whose job it is, what each role may do to it, and what is written down of refusals.
 
-Run:  /usr/bin/python3 tests/integration/people_test.py [-v] [CASE]
+Run:  /usr/bin/python3 tests/integration/people_test.py [-v] [CASE]       (needs python3-grpcio, python3-protobuf, protoc)
 """
 
+import glob
 import json
 import os
 import pwd
+import re
 import signal
 import stat
 import subprocess
 import unittest
 
-from cluster import Cluster, wait_until
+import grpc
+import tls
+from cluster import DEADLINE, Cluster, wait_until
+from google.protobuf import descriptor_pb2
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ACCESS = """\
-users: {olga: operator, vera: viewer}
+users: {olga: operator, vera: viewer, ada: admin}
 """
+ROLES = ("Viewer", "User", "Operator", "Admin")  # each has the rights of those before it
 SECRET = "alices-own-words"
 
 
@@ -283,6 +290,88 @@ class Roles(People):
             daemon = self.cluster.controller("--access", file, wait=False)
             self.assertEqual(daemon.ended()[0], code)
             self.assertIn(says, daemon.logged())
+
+
+def methods_of_protos(to):
+    """'/package.Service/Method' of every service that a .proto file of muster has."""
+    made = os.path.join(to, "services.pb")
+    files = glob.glob(f"{ROOT}/proto/**/*.proto", recursive=True)
+    subprocess.run(["protoc", f"-I{ROOT}/proto", f"--descriptor_set_out={made}", *files], check=True)  # fmt: skip
+    with open(made, "rb") as file:
+        known = descriptor_pb2.FileDescriptorSet.FromString(file.read())
+    return {
+        f"/{file.package}.{service.name}/{method.name}"
+        for file in known.file
+        for service in file.service
+        for method in service.method
+    }
+
+
+def call_rules():
+    """The table in the controller's source: {method: (who may, the least role of a user)}."""
+    with open(f"{ROOT}/controller/access/call_rules.cc", encoding="utf-8") as file:
+        text = file.read()
+    names = dict(re.findall(r"\b(k\w+) = (?:CallerRole|UserRole)::(\w+)", text))
+    rows = re.findall(r'CallRule\{"([^"]+)", (k\w+)(?:, (k\w+))?', text)
+    assert len(rows) == text.count('CallRule{"')
+    return {
+        method: (names[caller], names[least or "kViewer"]) for method, caller, least in rows
+    }
+
+
+class EveryCall(People):
+    """By each kind of certificate, every method of every service: the door lets in whom the table names, and nobody else."""
+
+    # The door lets these in, and the method itself refuses an empty request: it names no node, or no user.
+    refused_inside = {
+        ("node", "/muster.v1.AgentService/FetchFiles"),
+        ("Admin", "/muster.v1.CertificateService/CreateToken"),
+    }
+
+    def answer(self, channel, method):
+        """The code and the sentence of an empty request. A stream counts as soon as it shows something."""
+        call = channel.stream_stream(method)(iter([b""]), timeout=DEADLINE)
+        try:
+            next(call, None)
+            return grpc.StatusCode.OK, ""
+        except grpc.RpcError as error:
+            return error.code(), error.details()
+        finally:
+            call.cancel()
+
+    def test_the_table(self):
+        rules = call_rules()
+        self.assertEqual(
+            {method for method in rules if not method.startswith("/grpc.")},
+            methods_of_protos(self.cluster.dir),
+        )
+        refused_inside = set()
+        people = dict(zip(ROLES, ("vera", "alice", "olga", "ada")))
+        for role in ("node", *ROLES):
+            own = {"node": "n0"} if role == "node" else {"user": people[role]}
+            who = "node 'n0'" if role == "node" else f"user '{people[role]}'"
+            with tls.channel(grpc, self.cluster, self.cluster.credentials(**own)) as channel:
+                for method, (caller, least) in rules.items():
+                    if role == "node":
+                        allowed = caller in ("Node", "NodeOrUser")
+                    else:
+                        allowed = caller in ("User", "NodeOrUser") and ROLES.index(role) >= ROLES.index(least)  # fmt: skip
+                    with self.subTest(method, role=role):
+                        code, why = self.answer(channel, method)
+                        at_the_door = f"calling {method[1:]} as {who}: "
+                        self.assertNotIn(
+                            code,
+                            (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNIMPLEMENTED),
+                            why,
+                        )  # fmt: skip
+                        if not allowed:
+                            self.assertEqual(code, grpc.StatusCode.UNAUTHENTICATED, why)
+                            self.assertTrue(why.startswith(at_the_door), why)
+                        elif code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):  # fmt: skip
+                            self.assertFalse(why.startswith(at_the_door), why)
+                            refused_inside.add((role, method))
+        self.assertEqual(refused_inside, self.refused_inside)
+        self.cluster.trivial()
 
 
 class WithoutAFile(unittest.TestCase):
