@@ -26,6 +26,7 @@ import tls
 from cluster import SLOW, Cluster, wait_until
 from flood_test import KEPT, MIB, descriptors, grown_to
 from http2 import PING, PREFACE, SETTINGS, Connection
+from join_test import REFUSED
 
 CALLS = int(os.environ.get("MUSTER_TEST_CALLS") or 10_000 // SLOW)
 CALLERS = 32  # threads
@@ -37,6 +38,7 @@ ENDED = (
 SILENT_AFTER = (
     3.2 * SLOW
 )  # s; after so long the controller calls an agent silent (heartbeats of 1 s)
+JOINS = 8  # nodes with a token that is nobody's
 AT_ONCE = 5 * SLOW  # s; until an honest call is answered
 GROWTH = 400 + KEPT  # MiB
 MOST_OF_FRAME = 16 * 1024
@@ -275,6 +277,23 @@ class HostileDoors(unittest.TestCase):
         self.addCleanup(self.logs.communicate)
         self.addCleanup(self.logs.kill)
 
+    def wrong_joins(self):
+        """Agents whose requests are sound, signature and all, but for the token's secret."""
+        with open(self.token, encoding="ascii") as file:
+            parts = file.read().strip().split(":")
+        parts[2] = parts[2][::-1]
+        wrong = self.cluster.write("wrong-token", ":".join(parts) + "\n", 0o600)
+        words = ["--enrol", self.enrol, "--join", wrong]
+        to = self.cluster.tcp_address()
+        return [self.cluster.agent(f"w{i}", controller=to, args=words, wait=False) for i in range(JOINS)]  # fmt: skip
+
+    def check_wrong_joins(self, agents):
+        for agent in agents:
+            code, logged = agent.ended()
+            self.assertEqual(code, REFUSED, logged)
+            self.assertIn("the controller does not know this token", logged)
+        self.assertEqual(self.cluster.output("node", "ls", "-o", "name").split(), ["n0"])
+
     def check_job(self, word):
         os.write(self.write_end, word.encode() + b"\n")
         poll = select.poll()
@@ -334,6 +353,7 @@ class HostileDoors(unittest.TestCase):
             self.addCleanup(crowd.close)
             done = collections.Counter({"idle": IDLE, "one byte at a time": SLOWLY})
             left = max(CALLS - IDLE - SLOWLY, 100)
+            joins = self.wrong_joins()
             done += self.strangers(left // 3)[0]
             self.check_job("strangers")
             done += self.viewer(left // 3)
@@ -344,6 +364,8 @@ class HostileDoors(unittest.TestCase):
             )  # now the enrolment port has room
             done += more
             self.check_job("strangers-again")
+            self.check_wrong_joins(joins)
+            done["enrol: a join with a wrong token"] += JOINS
         took = time.monotonic() - begun
         text = "\n".join(f"{count:6} {kind}" for kind, count in sorted(done.items()))
         print(
