@@ -220,7 +220,7 @@ class Observer {
     }
     if (from.heartbeat.has_wall()) seen->clock_ahead = to_wall(from.heartbeat.wall()) - now_.wall;
     for (const v1::AttemptReading& reading : from.heartbeat.readings())
-      fold_reading(from.node, reading);
+      fold_reading(from.node, seen->instance, reading);
     if (!from.heartbeat.devices().empty()) fold_devices(from.node, *seen, from.heartbeat);
     prune();
   }
@@ -300,13 +300,19 @@ class Observer {
     }
   }
 
-  void fold_reading(const NodeName& node, const v1::AttemptReading& reading) {
+  // Takes only readings of the state directory that the placement pinned. A machine that has
+  // replaced another one under its name has not run the other's part. Facts are judged the same
+  // way.
+  void fold_reading(const NodeName& node, const InstanceId& instance,
+                    const v1::AttemptReading& reading) {
     const JobId id(reading.job_id());
     const auto job = ledger_.jobs.find(id);
     if (job == ledger_.jobs.end()) return;
     const AttemptRecord* attempt = job->second.attempt(AttemptNo(reading.attempt()));
     const NodePart* part = attempt == nullptr ? nullptr : attempt->part(node);
-    if (part == nullptr || !accepts_checkpoints(job->second, *attempt)) return;
+    if (part == nullptr || part->placed.instance != instance ||
+        !accepts_checkpoints(job->second, *attempt))
+      return;
     AttemptSeen& seen = presence_.attempts[{id, attempt->number}];
     fold_progress(seen, reading, part->placed, now_);
     fold_notes(node, job->second, *attempt, reading);

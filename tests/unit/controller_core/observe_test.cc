@@ -322,6 +322,31 @@ TEST(Observe, ReadingsOfOthersDoNot) {
   EXPECT_TRUE(world.presence.attempts.empty());
 }
 
+// Regression: a machine that had replaced another one under the name 'n0' reported steps and
+// shards of the other's attempt, and was believed.
+TEST(Observe, AMachineThatReplacedAnotherDoesNotSpeakForIt) {
+  Observed world;
+  world.pass(std::chrono::hours(24));  // the orphan grace is over: nothing of the part can run
+  world.node("n0", 1, "b2", "i2");
+  ASSERT_EQ(world.presence.nodes.at(NodeName("n0")).instance, InstanceId("i2"));
+  ASSERT_EQ(world.job("j1").current()->number, AttemptNo(1)) << "no second node is there";
+  HeartbeatHeard heard{.node = NodeName("n0"), .connection = ConnectionId(world.connections)};
+  v1::AttemptReading& reading = Observed::reading(heard);
+  reading.add_ranks()->set_step(12);
+  reading.mutable_ranks(0)->set_loss_not_finite(true);
+  reading.set_unknown_file("step_20.pt");
+  v1::ShardReading& shard = *reading.add_shards();
+  shard.set_step(10);
+  shard.set_shard("a");
+  shard.set_finished(true);
+  shard.set_sealed(true);
+  shard.set_expected(1);
+  observe(world.presence, world.ledger, heard, world.now);
+  EXPECT_TRUE(world.presence.attempts.empty());
+  EXPECT_TRUE(world.presence.whole.empty());
+  EXPECT_TRUE(world.presence.notes.empty());
+}
+
 TEST(Observe, FinishedShardsOfAllNodesMakeACheckpoint) {
   Observed world;
   for (const char* node : {"n0", "n1"}) {
