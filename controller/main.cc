@@ -202,8 +202,8 @@ int run(const Config& config) {
   const auto on_refused = [&refusals](const Error& error) { refusals.note(error.message); };
   const std::unique_ptr<links::LogReceiver> receiver = links::LogReceiver::start(
       **store, {.known = [&](const JobId& job, AttemptNo) { return collected.known(job); },
-                .is_of = [&](const logs::LogKey& key,
-                             const NodeName& node) { return collected.is_of(key, node); },
+                .is_of = [&](const logs::LogKey& key, const NodeName& node,
+                             const InstanceId& from) { return collected.is_of(key, node, from); },
                 .on_complete = [&](const JobId& job, AttemptNo attempt,
                                    RankNo rank) { collected.on_complete(job, attempt, rank); },
                 .enter = [&](grpc::ServerContextBase& call) { return revocations.enter(call); },

@@ -304,6 +304,7 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
     if (!own && hooks_.on_refused) hooks_.on_refused(own.error());
     stream->greeted = own.has_value();
     stream->node = node;
+    stream->instance = InstanceId(request.hello().instance());
     return own;
   }
   if (!stream->greeted)
@@ -341,7 +342,8 @@ Result<void> Receiver::take_in(const StreamPtr& stream, const v1::PushLogsReques
 }
 
 bool Receiver::is_of(const logs::LogKey& key, const LogStream& stream) const {
-  return stream.caller().is_owner || !hooks_.is_of || hooks_.is_of(key, stream.node);
+  return stream.caller().is_owner || !hooks_.is_of ||
+         hooks_.is_of(key, stream.node, stream.instance);
 }
 
 Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers) {

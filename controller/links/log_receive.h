@@ -20,7 +20,7 @@
 // closed on its stream; memory is used only for logs that are not durable yet.
 //
 // A log of an auxiliary process belongs to the node that LogHello named. A log is answered
-// `unknown` if its name cannot be a file name, or if it is not this node's (is_of). Its agent then
+// `unknown` if its name cannot be a file name, or if it is not this agent's (is_of). Its agent then
 // leaves this log, and the rest of the stream continues.
 //
 // The hooks are called on the writing or the syncing thread and must be quick; they post long work.
@@ -41,9 +41,9 @@ namespace muster::links {
 
 struct LogReceiveHooks {
   std::function<bool(const JobId&, AttemptNo)> known;  // empty: all are known
-  // Does this node write this log? Asked of nodes that are known by their certificates. Empty: it
-  // does.
-  std::function<bool(const logs::LogKey&, const NodeName&)> is_of;
+  // Does this node write this log, from this state directory? Asked of nodes that are known by
+  // their certificates. Empty: it does.
+  std::function<bool(const logs::LogKey&, const NodeName&, const InstanceId&)> is_of;
   // The whole log of this rank is durable. May be called more than once. Never called for auxiliary
   // processes.
   std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;

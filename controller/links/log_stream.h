@@ -54,7 +54,8 @@ class LogStream final : public LogReceiver::Reactor {
   // written.
   void read_on();
   bool greeted = false;  // used only by that thread
-  NodeName node;         // used only by that thread; the name in LogHello
+  NodeName node;         // used only by that thread; from LogHello, as is `instance`
+  InstanceId instance;
 
   // --- any thread --------------------------------------------------------------------------------
   // Merges the answers of one log: of two threads' answers, the earlier one may be sent last.

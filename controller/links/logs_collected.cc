@@ -18,6 +18,11 @@ constexpr std::size_t kAuxiliariesMost = 80;
 
 }  // namespace
 
+LogsCollected::Part LogsCollected::part_of(const JobId& job, AttemptNo attempt,
+                                           const core::PlacedNode& placed) {
+  return {job, attempt, placed.node, placed.instance, placed.first_rank, placed.rank_count};
+}
+
 void LogsCollected::start(const core::Ledger& ledger) {
   std::vector<Part> parts;
   std::vector<std::pair<WallTime, JobId>> finished;
@@ -32,9 +37,7 @@ void LogsCollected::start(const core::Ledger& ledger) {
     for (const core::AttemptRecord& attempt : job.attempts) {
       for (const core::NodePart& part : attempt.parts) {
         add_parts(id, attempt.number, {&part.placed, 1});
-        if (!part.logs_collected)
-          parts.push_back({id, attempt.number, part.placed.node, part.placed.first_rank,
-                           part.placed.rank_count});
+        if (!part.logs_collected) parts.push_back(part_of(id, attempt.number, part.placed));
       }
     }
   }
@@ -58,12 +61,13 @@ bool LogsCollected::known(const JobId& job) const {
   return known_.contains(job);
 }
 
-bool LogsCollected::is_of(const logs::LogKey& key, const NodeName& node) {
+bool LogsCollected::is_of(const logs::LogKey& key, const NodeName& node,
+                          const InstanceId& instance) {
   const MutexLock lock(mutex_);
   const auto job = known_.find(key.job);
   if (job == known_.end()) return false;
   for (auto& [part, auxiliaries] : job->second) {
-    if (part.attempt != key.attempt || part.node != node) continue;
+    if (part.attempt != key.attempt || part.node != node || part.instance != instance) continue;
     if (key.auxiliary.empty())
       return key.rank.value >= part.first.value && key.rank.value - part.first.value < part.count;
     if (auxiliaries.size() < kAuxiliariesMost) auxiliaries.insert(key.auxiliary);
@@ -77,8 +81,7 @@ void LogsCollected::add_parts(const JobId& job, AttemptNo attempt,
   const auto known = known_.find(job);
   if (known == known_.end()) return;
   for (const core::PlacedNode& placed : nodes)
-    known->second.push_back(
-        {.part = {job, attempt, placed.node, placed.first_rank, placed.rank_count}});
+    known->second.push_back({.part = part_of(job, attempt, placed)});
 }
 
 void LogsCollected::on_release(std::span<const journal::Row> rows) {
@@ -121,12 +124,10 @@ void LogsCollected::on_complete(const JobId& job, AttemptNo attempt, RankNo rank
     if (found == nullptr) return;
     const core::NodePart* part = found->part_of(rank);
     if (part == nullptr || part->logs_collected) return;
-    work_.post("logs-collected",
-               [this, checked = Part{job, attempt, part->placed.node, part->placed.first_rank,
-                                     part->placed.rank_count}] {
-                 work_.assert_on();
-                 check(checked);
-               });
+    work_.post("logs-collected", [this, checked = part_of(job, attempt, part->placed)] {
+      work_.assert_on();
+      check(checked);
+    });
   });
 }
 

@@ -35,13 +35,16 @@ class LogsCollected {
   // Called with the ledger of Shell::start(), before anything is served.
   void start(const core::Ledger& ledger);
   [[nodiscard]] bool known(const JobId& job) const;  // any thread
-  // Whether a part of the log's attempt is on this node, with the log's rank. Of logs of no rank
-  // each part has a bound, so that a node cannot make files without end; the answer counts them.
+  // Whether a part of the log's attempt is on this node, with the log's rank, and pinned to this
+  // state directory: a machine that has replaced another one under its name has none of its logs.
+  // Of logs of no rank each part has a bound, so that a node cannot make files without end; the
+  // answer counts them.
   //
   // A job in the archive has no parts any more, so nobody sends logs of it. It went there when its
   // logs had come, or could not come because their nodes were dead. Such a node that returns is
   // ordered to forget the run. Any thread.
-  [[nodiscard]] bool is_of(const logs::LogKey& key, const NodeName& node);
+  [[nodiscard]] bool is_of(const logs::LogKey& key, const NodeName& node,
+                           const InstanceId& instance);
   void on_complete(const JobId& job, AttemptNo attempt, RankNo rank);  // any thread
   void on_release(std::span<const journal::Row> rows);                 // strand
 
@@ -50,6 +53,7 @@ class LogsCollected {
     JobId job;
     AttemptNo attempt;
     NodeName node;
+    InstanceId instance;
     RankNo first;
     std::uint32_t count = 0;
   };
@@ -57,6 +61,7 @@ class LogsCollected {
     Part part;
     std::set<std::string> auxiliaries = {};  // the logs of no rank that were accepted
   };
+  static Part part_of(const JobId& job, AttemptNo attempt, const core::PlacedNode& placed);
   void check(const Part& part) MUSTER_REQUIRES(work_);
   void remove(const JobId& job) MUSTER_REQUIRES(work_);
   void remove_forgotten(WallTime now) MUSTER_REQUIRES(work_);

@@ -10,6 +10,8 @@
 namespace muster::controller {
 namespace {
 
+const InstanceId i1("i1");
+
 TEST_F(HandNodeTest, ALogBelongsToTheNodeWhereItsRankIsPlaced) {
   LogsCollected& logs = *controller_->collected;
   const NodeName n1("n1"), n2("n2");
@@ -18,20 +20,36 @@ TEST_F(HandNodeTest, ALogBelongsToTheNodeWhereItsRankIsPlaced) {
     return logs::LogKey{job, AttemptNo(attempt), RankNo(rank)};
   };
   EXPECT_TRUE(logs.known(waiting));
-  EXPECT_FALSE(logs.is_of(log(waiting, 1, 0), n1)) << "it is not placed";
+  EXPECT_FALSE(logs.is_of(log(waiting, 1, 0), n1, i1)) << "it is not placed";
   node();
   EXPECT_EQ(job(waiting.str()).attempts_size(), 1) << "it is placed now";
-  EXPECT_TRUE(logs.is_of(log(waiting, 1, 0), n1));
-  EXPECT_FALSE(logs.is_of(log(waiting, 1, 0), n2));
-  EXPECT_FALSE(logs.is_of(log(waiting, 1, 1), n1)) << "it has one rank";
-  EXPECT_FALSE(logs.is_of(log(waiting, 2, 0), n1)) << "an attempt to come";
-  EXPECT_FALSE(logs.is_of(log(JobId("none"), 1, 0), n1));
+  EXPECT_TRUE(logs.is_of(log(waiting, 1, 0), n1, i1));
+  EXPECT_FALSE(logs.is_of(log(waiting, 1, 0), n2, i1));
+  EXPECT_FALSE(logs.is_of(log(waiting, 1, 1), n1, i1)) << "it has one rank";
+  EXPECT_FALSE(logs.is_of(log(waiting, 2, 0), n1, i1)) << "an attempt to come";
+  EXPECT_FALSE(logs.is_of(log(JobId("none"), 1, 0), n1, i1));
   logs::LogKey setup = log(waiting, 1, 0);
   setup.auxiliary = "setup";
   setup.node = n1;
-  EXPECT_TRUE(logs.is_of(setup, n1));
+  EXPECT_TRUE(logs.is_of(setup, n1, i1));
   setup.node = n2;
-  EXPECT_FALSE(logs.is_of(setup, n2)) << "no part of it is there";
+  EXPECT_FALSE(logs.is_of(setup, n2, i1)) << "no part of it is there";
+}
+
+// Regression: a machine that had replaced another one under the name 'n1' could write, and end, the
+// logs of the other's ranks.
+TEST_F(HandNodeTest, AMachineThatReplacedAnotherSendsNoLogsOfIt) {
+  node();
+  const JobId id(submitted("train"));
+  EXPECT_EQ(job(id.str()).attempts_size(), 1);
+  LogsCollected& logs = *controller_->collected;
+  const NodeName n1("n1");
+  const logs::LogKey rank{id, AttemptNo(1), RankNo(0)}, setup{id, AttemptNo(1), {}, "setup", n1};
+  const InstanceId i2("i2");
+  EXPECT_FALSE(logs.is_of(rank, n1, i2));
+  EXPECT_FALSE(logs.is_of(setup, n1, i2));
+  EXPECT_TRUE(logs.is_of(rank, n1, i1));
+  EXPECT_TRUE(logs.is_of(setup, n1, i1));
 }
 
 // Regression: every node could write logs of archived jobs, of ranks and attempts that never were.
@@ -44,8 +62,8 @@ TEST_F(HandNodeTest, NobodySendsLogsOfAJobInTheArchive) {
   setup.auxiliary = "setup";
   setup.node = NodeName("n1");
   succeed(id.str());
-  EXPECT_TRUE(logs.is_of(rank, NodeName("n1"))) << "it has ended, and may have more to send";
-  EXPECT_TRUE(logs.is_of(setup, NodeName("n1")));
+  EXPECT_TRUE(logs.is_of(rank, NodeName("n1"), i1)) << "it has ended, and may have more to send";
+  EXPECT_TRUE(logs.is_of(setup, NodeName("n1"), i1));
   put(core::ProposeArchive{.job = id});
   // Its rows are moved when the disk has nothing else to do. Until then nobody finds the job.
   const auto found = [&] {
@@ -59,10 +77,10 @@ TEST_F(HandNodeTest, NobodySendsLogsOfAJobInTheArchive) {
   EXPECT_EQ(job(id.str()).phase(), v1::JOB_PHASE_SUCCEEDED);  // from the archive
   EXPECT_TRUE(logs.known(id)) << "its logs are kept";
   for (const char* name : {"n1", "n2"}) {
-    EXPECT_FALSE(logs.is_of(rank, NodeName(name))) << name;
-    EXPECT_FALSE(logs.is_of({id, AttemptNo(99), RankNo(7)}, NodeName(name))) << name;
+    EXPECT_FALSE(logs.is_of(rank, NodeName(name), i1)) << name;
+    EXPECT_FALSE(logs.is_of({id, AttemptNo(99), RankNo(7)}, NodeName(name), i1)) << name;
     setup.node = NodeName(name);
-    EXPECT_FALSE(logs.is_of(setup, NodeName(name))) << name;
+    EXPECT_FALSE(logs.is_of(setup, NodeName(name), i1)) << name;
   }
 }
 
@@ -77,10 +95,10 @@ TEST_F(HandNodeTest, ANodeHasABoundOfLogsThatAreNoRanks) {
   const auto log = [&](int number) {
     return logs::LogKey{id, AttemptNo(1), RankNo(0), "c" + std::to_string(number), n1};
   };
-  for (int i = 0; i < 80; ++i) EXPECT_TRUE(logs.is_of(log(i), n1)) << i;
-  EXPECT_FALSE(logs.is_of(log(80), n1));
-  EXPECT_TRUE(logs.is_of(log(3), n1)) << "it is one of them";
-  EXPECT_TRUE(logs.is_of({id, AttemptNo(1), RankNo(0)}, n1)) << "a rank's does not count";
+  for (int i = 0; i < 80; ++i) EXPECT_TRUE(logs.is_of(log(i), n1, i1)) << i;
+  EXPECT_FALSE(logs.is_of(log(80), n1, i1));
+  EXPECT_TRUE(logs.is_of(log(3), n1, i1)) << "it is one of them";
+  EXPECT_TRUE(logs.is_of({id, AttemptNo(1), RankNo(0)}, n1, i1)) << "a rank's does not count";
 }
 
 }  // namespace

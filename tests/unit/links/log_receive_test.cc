@@ -66,9 +66,10 @@ class LogReceiveTest : public testing::Test {
       return -1;
     };
     store_ = std::move(*logs::LogStore::open(dir_ / "logs", 1 << 30, std::move(calls)));
-    receiver_ =
-        LogReceiver::start(*store_, {.is_of = [](const logs::LogKey& key, const NodeName& node) {
-          return node == NodeName("n1") && key.rank == RankNo(0);
+    receiver_ = LogReceiver::start(
+        *store_,
+        {.is_of = [](const logs::LogKey& key, const NodeName& node, const InstanceId& instance) {
+          return node == NodeName("n1") && instance == InstanceId("i1") && key.rank == RankNo(0);
         }});
     service_ = std::make_unique<LogService>(*receiver_);
     const std::string address = "unix:" + (dir_ / "s").string();
@@ -229,7 +230,8 @@ TEST_F(LogReceiveTest, WithACertificateANodeSendsItsOwnLogs) {
   builder.RegisterService(&service);
   const auto server = builder.BuildAndStart();
   // The answer to a log that `as` opens in the name of `node`.
-  const auto opened = [&](const std::string& as, const std::string& node, std::uint32_t rank) {
+  const auto opened = [&](const std::string& as, const std::string& node, std::uint32_t rank,
+                          const std::string& instance = "i1") {
     const auto stub = v1::AgentService::NewStub(rpc::make_channel(
         {.address = "127.0.0.1:" + std::to_string(port),
          .credentials = std::make_shared<const pki::Credentials>(test::credentials(
@@ -239,6 +241,7 @@ TEST_F(LogReceiveTest, WithACertificateANodeSendsItsOwnLogs) {
     const auto stream = stub->PushLogs(&context);
     v1::PushLogsRequest request;
     request.mutable_hello()->set_node(node);
+    request.mutable_hello()->set_instance(instance);
     stream->Write(request);
     named(*request.mutable_open()).set_rank(rank);
     stream->Write(request);
@@ -252,6 +255,8 @@ TEST_F(LogReceiveTest, WithACertificateANodeSendsItsOwnLogs) {
   EXPECT_EQ(opened("n1", "n1", 0), "taken");
   EXPECT_EQ(opened("n1", "n1", 1), "unknown");
   EXPECT_EQ(opened("n2", "n2", 0), "unknown");
+  EXPECT_EQ(opened("n1", "n1", 0, "i2"), "unknown")
+      << "another machine, which has replaced n1 under its name";
   EXPECT_EQ(opened("n2", "n1", 0),
             "sending logs: the certificate is of node 'n2'; a node speaks only for itself (--name, "
             "--credentials)");

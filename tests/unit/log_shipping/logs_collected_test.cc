@@ -69,7 +69,8 @@ TEST_F(LogsCollectedTest, a_forgotten_jobs_logs_are_removed) {
   ledger.tombstones[JobId("new")] = {.id = JobId("new")};
   collected_->start(ledger);
   EXPECT_TRUE(collected_->known(JobId("old")));
-  EXPECT_FALSE(collected_->is_of({JobId("old"), AttemptNo(1), RankNo(0)}, NodeName("n1")))
+  EXPECT_FALSE(
+      collected_->is_of({JobId("old"), AttemptNo(1), RankNo(0)}, NodeName("n1"), InstanceId("i1")))
       << "it is in the archive";
   const journal::Row row{.index = JournalIndex(1),
                          .event = {.at = {}, .body = core::TombstoneDropped{.job = JobId("old")}}};
