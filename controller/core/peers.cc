@@ -283,14 +283,6 @@ bool Peers::is_welcomed(const NodeName& node) const {
   return peer != peers_.end() && peer->second.welcomed;
 }
 
-bool Peers::is_ordered(const NodeName& node, const AttemptKey& attempt) const {
-  const auto peer = peers_.find(node);
-  if (peer == peers_.end()) return false;
-  return std::ranges::any_of(peer->second.sent, [&](const Assignment& one) {
-    return one.job == attempt.first && one.attempt == attempt.second;
-  });
-}
-
 std::vector<NodeName> touched_nodes(std::span<const Row> rows, const Ledger& ledger) {
   std::set<NodeName> nodes;
   std::set<JobId> completing;

@@ -98,8 +98,6 @@ class Peers {
 
   // Whether the node has a stream that was welcomed.
   [[nodiscard]] bool is_welcomed(const NodeName& node) const;
-  // Whether the node's orders name the attempt.
-  [[nodiscard]] bool is_ordered(const NodeName& node, const AttemptKey& attempt) const;
 
  private:
   struct Peer {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "common/engine/model/fetches.h"
@@ -340,30 +341,37 @@ void Hub::on_heartbeat(const core::HeartbeatHeard& heartbeat, const core::Presen
     // if this is refused, the next heartbeat tries again
     (void)ask(0, [this, node = heartbeat.node](const View& view) { tell(node, view, false); });
   }
+  const auto accepted = sessions_.find(heartbeat.node);
+  if (accepted == sessions_.end() || accepted->second.connection != heartbeat.connection) return;
   for (const v1::AttemptReading& reading : heartbeat.heartbeat.readings()) {
     if (reading.samples().empty()) continue;
     const JobId job(reading.job_id());
     const AttemptNo attempt(reading.attempt());
-    if (!peers_.is_ordered(heartbeat.node, {job, attempt}))
-      continue;  // the node knows nothing of another node's job
     const auto seen = presence.attempts.find({job, attempt});
     if (seen == presence.attempts.end()) continue;
     // The reporting rank is the lowest rank that prints steps.
     const auto reporting_rank = std::ranges::find_if(
         seen->second.ranks, [](const auto& entry) { return entry.second.step >= 0; });
     if (reporting_rank == seen->second.ranks.end()) continue;
+    const auto& [rank, state] = *reporting_rank;
     std::vector<logs::SeriesPoint> points;
     for (const v1::StepSample& sample : reading.samples()) {
-      if (sample.rank() != reporting_rank->first.value) continue;
-      const bool not_finite = !sample.has_loss() && sample.loss_not_finite();
+      if (sample.rank() != rank.value) continue;
+      // After a step that is none, the file of the series would take no true one of this attempt.
+      if (sample.step() < 0 || (state.total > 0 && sample.step() > state.total)) continue;
+      const bool has_loss = sample.has_loss() && std::isfinite(sample.loss());
+      const bool not_finite = !has_loss && (sample.has_loss() || sample.loss_not_finite());
       const double loss = not_finite ? std::numeric_limits<double>::quiet_NaN() : sample.loss();
       points.push_back({.at = to_wall(sample.at()),
                         .attempt = attempt,
                         .step = sample.step(),
                         .loss = loss,
-                        .has_loss = sample.has_loss()});
+                        .has_loss = has_loss});
     }
-    if (points.empty()) continue;
+    // The series comes from the rank's log, so who may send the log may add to the series.
+    if (points.empty() || !collected_.is_of({job, attempt, rank}, heartbeat.node,
+                                            accepted->second.session->instance()))
+      continue;
     work_.post("series", [this, job, points = std::move(points)] {
       if (auto added = store_.add_points(job, points); !added)
         log::warn("series points were not kept as they should be",

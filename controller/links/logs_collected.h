@@ -3,7 +3,7 @@
 // loop; known(), is_of() and on_complete() are called on any thread.
 //
 //   known()        whether a job's logs are wanted at all
-//   is_of()        whether a log is a node's to send
+//   is_of()        whether a log, or a point of its series, is a node's to send
 //   on_complete    every log byte of one node's part is on the controller's disk: sends
 //                  ReportLogsCollected, so that the node may forget the run directory
 //   finished jobs  are marked in the store, oldest first: the quota removes their logs first

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
+#include <limits>
 #include <thread>
 
 #include "tests/unit/links/hub_fixture.h"
@@ -416,6 +417,56 @@ TEST_F(HubTest, AHelloHasABound) {
   longer.mutable_present(0)->set_job_id(std::string(300, 'x'));
   HandAgent third(address_);
   EXPECT_FALSE(third.connect(longer));
+}
+
+// Regression: each node of a job could write losses of the rank that reports them, wherever that
+// rank ran. One step of a million, and the series had no more points of the attempt.
+TEST_F(HubTest, ANodeAddsToTheSeriesOnlyStepsOfItsOwnRank) {
+  HandAgent n1(address_), n2(address_);
+  ASSERT_TRUE(n1.connect(HandAgent::hello(1, "n1")));
+  ASSERT_TRUE(n2.connect(HandAgent::hello(1, "n2")));
+  v1::JobSpec spec = command("one", 1);
+  spec.mutable_resources()->set_nodes(2);
+  submit(spec);
+  const std::string first = seen([](const View& view) {
+    return view.ledger.jobs.at(JobId("one")).attempts.at(0).part_of(RankNo(0))->placed.node.str();
+  });
+  HandAgent& own = first == "n1" ? n1 : n2;
+  HandAgent& other = first == "n1" ? n2 : n1;
+  std::uint64_t number = 0;
+  const auto tell = [&](HandAgent& agent, std::int64_t step, double loss) {
+    v1::Heartbeat heartbeat;
+    heartbeat.set_number(++number);
+    v1::AttemptReading& reading = *heartbeat.add_readings();
+    reading.set_job_id("one");
+    reading.set_attempt(1);
+    reading.add_ranks()->set_step(5);  // rank 0
+    reading.mutable_ranks(0)->set_total(40);
+    reading.add_samples()->set_step(step);
+    reading.mutable_samples(0)->set_loss(loss);
+    agent.say(heartbeat);
+    v1::ConnectResponse response;
+    EXPECT_TRUE(agent.until(
+        [&](const v1::ConnectResponse& read) {
+          return read.has_heartbeat_ack() && read.heartbeat_ack().number() == number;
+        },
+        response));
+    (void)seen([](const View& view) { return view.now.boot; });  // it is observed
+  };
+  tell(own, 5, 2.5);
+  tell(other, 39, 9);
+  tell(own, 1'000'000, 9);
+  tell(own, -3, 9);
+  tell(own, 6, std::numeric_limits<double>::infinity());
+  tell(own, 7, 1.5);
+  std::promise<void> written;
+  controller_->work.post("test", [&] { written.set_value(); });
+  written.get_future().wait();
+  const auto points = controller_->store->series(JobId("one"));
+  ASSERT_TRUE(points);
+  std::vector<std::pair<std::int64_t, bool>> steps;
+  for (const logs::SeriesPoint& point : *points) steps.emplace_back(point.step, point.has_loss);
+  EXPECT_EQ(steps, (std::vector<std::pair<std::int64_t, bool>>{{5, true}, {6, false}, {7, true}}));
 }
 
 // Regression: one invented Hello ended the controller, and every start of it. Now it pauses,
