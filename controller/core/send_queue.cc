@@ -13,6 +13,12 @@ void SendQueue::put(NodeOrders orders) {
   for (v1::Order& run : orders.runs) runs_.push_back(std::move(run));
 }
 
+bool SendQueue::put(v1::FilesWanted files) {
+  if (files_.size() >= kFilesMost) return false;
+  files_.push_back(std::move(files));
+  return true;
+}
+
 std::optional<v1::ConnectResponse> SendQueue::next() {
   v1::ConnectResponse message;
   if (welcome_) {

@@ -2,8 +2,8 @@
 //
 // For each kind of message one slot waits, and the latest message replaces the one before. This is
 // correct because orders are state, and an acknowledgement covers all before it. So a slow agent
-// costs no memory. Launches are large; they wait one by one until they are taken or are no longer
-// wanted. There are as many as the node has room to run.
+// costs no memory. Requests for files have a bound. Launches are large; they wait one by one until
+// they are taken or are no longer wanted. There are as many as the node has room to run.
 //
 // The order:
 // 1. Welcome;
@@ -32,9 +32,13 @@ struct NodeOrders {
 
 class SendQueue {
  public:
+  // An agent that reads has hardly any of them waiting: one for each node of the largest cluster.
+  static constexpr std::size_t kFilesMost = 4'096;
+
   void put(v1::Welcome welcome) { welcome_ = std::move(welcome); }
   void put(NodeOrders orders);
-  void put(v1::FilesWanted files) { files_.push_back(std::move(files)); }  // all are sent, in order
+  // All are sent, in order. Returns false if the agent takes none, so that too many wait already.
+  [[nodiscard]] bool put(v1::FilesWanted files);
   void put(v1::Authorities authorities) { authorities_ = std::move(authorities); }
   void put(v1::FactAck ack) { fact_ack_ = std::move(ack); }
   void put(v1::HeartbeatAck ack) { heartbeat_ack_ = std::move(ack); }

@@ -25,7 +25,9 @@ std::size_t cost(const v1::FilePart& part) {
 class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
  public:
   struct Taker final : FileRelay::Taker {
-    explicit Taker(Revocations::Stay until_done) : stay(std::move(until_done)) {}
+    Taker(grpc::CallbackServerContext& call, Revocations::Stay until_done)
+        : context(call), stay(std::move(until_done)) {}
+    grpc::CallbackServerContext& context;  // until OnDone
     FileTransferPtr transfer;
     Revocations::Stay stay;
     void OnWriteDone(bool ok) override { transfer->written(ok); }
@@ -60,32 +62,43 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
 
   explicit FileTransfer(std::shared_ptr<FileRelay::Book> book) : book_(std::move(book)) {}
 
-  FileRelay::Taker* take(Revocations::Stay stay) {
+  FileRelay::Taker* take(grpc::CallbackServerContext& context, Revocations::Stay stay) {
     const MutexLock lock(mutex_);
-    taker_ = new Taker(std::move(stay));
+    taker_ = new Taker(context, std::move(stay));
     taker_->transfer = shared_from_this();
     return taker_;
   }
 
-  std::string open(const NodeName& source, const InstanceId& instance,
-                   const core::AttemptKey& attempt) {
+  std::optional<std::string> open(const FileRelay::Asker& asker, const NodeName& source,
+                                  const InstanceId& instance) {
     std::string ticket = new_ticket();
+    FileTransferPtr before;
     {
       const MutexLock lock(book_->mutex);
+      const auto known = book_->tickets.find(asker);
+      if (known != book_->tickets.end()) {
+        const auto replaced = book_->open.extract(known->second);
+        before = replaced.mapped().lock();
+        known->second = ticket;
+      } else {
+        if (book_->tickets.size() >= book_->most) return std::nullopt;
+        book_->tickets.emplace(asker, ticket);
+      }
       book_->open[ticket] = weak_from_this();
     }
+    if (before) before->end_replaced();
     // True if the asking agent left before it was judged: then only this function removes the
     // entry.
     bool gone = false;
     {
       const MutexLock lock(mutex_);
       ticket_ = ticket;
+      asker_ = asker;
       source_ = source;
       instance_ = instance;
-      attempt_ = attempt;
       gone = taker_ == nullptr;
     }
-    if (gone) close(ticket);
+    if (gone) close(ticket, asker);
     return ticket;
   }
 
@@ -95,9 +108,18 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
     end_locked(why);
   }
 
+  // An agent that does not read keeps what waits for it, and its end, until the call is cancelled.
   void end_if_of(const core::AttemptKey& attempt) {
     const MutexLock lock(mutex_);
-    if (attempt_ == attempt) end_locked({grpc::StatusCode::CANCELLED, "the attempt is over"});
+    if (asker_.attempt != attempt) return;
+    end_locked({grpc::StatusCode::CANCELLED, "the attempt is over"});
+    if (taker_ != nullptr && writing_) taker_->context.TryCancel();
+  }
+
+  void end_replaced() {
+    const MutexLock lock(mutex_);
+    end_locked({grpc::StatusCode::CANCELLED, "the node has asked again"});
+    if (taker_ != nullptr) taker_->context.TryCancel();
   }
 
   void end_if_waiting_for(const NodeName& node) {
@@ -152,13 +174,15 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
 
   void taker_done() {
     std::string ticket;
+    FileRelay::Asker asker;
     {
       const MutexLock lock(mutex_);
       taker_ = nullptr;
       ticket = ticket_;
+      asker = asker_;
       end_locked({grpc::StatusCode::CANCELLED, "the node that asked has gone"});
     }
-    close(ticket);
+    close(ticket, asker);
   }
   void giver_done() {
     const MutexLock lock(mutex_);
@@ -171,9 +195,10 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   }
 
  private:
-  void close(const std::string& ticket) {
+  // Does nothing if another transfer has replaced this one.
+  void close(const std::string& ticket, const FileRelay::Asker& asker) {
     const MutexLock lock(book_->mutex);
-    book_->open.erase(ticket);
+    if (book_->open.erase(ticket) > 0) book_->tickets.erase(asker);
   }
   void end_locked(const grpc::Status& why) MUSTER_REQUIRES(mutex_) {
     if (over_) return;
@@ -217,9 +242,9 @@ class FileTransfer final : public std::enable_shared_from_this<FileTransfer> {
   const std::shared_ptr<FileRelay::Book> book_;
   Mutex mutex_;  // never locked while the book's mutex is locked
   std::string ticket_ MUSTER_GUARDED_BY(mutex_);
+  FileRelay::Asker asker_ MUSTER_GUARDED_BY(mutex_);
   NodeName source_ MUSTER_GUARDED_BY(mutex_);
   InstanceId instance_ MUSTER_GUARDED_BY(mutex_);
-  core::AttemptKey attempt_ MUSTER_GUARDED_BY(mutex_);
   Taker* taker_ MUSTER_GUARDED_BY(mutex_) = nullptr;
   Giver* giver_ MUSTER_GUARDED_BY(mutex_) = nullptr;
   // while writing_, gRPC uses its front
@@ -262,17 +287,18 @@ void FileTransfer::Giver::OnReadDone(bool ok) {
   found->read_first();
 }
 
-FileRelay::Taker* FileRelay::fetch(const std::function<void(FileTransferPtr)>& judge,
+FileRelay::Taker* FileRelay::fetch(grpc::CallbackServerContext& context,
+                                   const std::function<void(FileTransferPtr)>& judge,
                                    Revocations::Stay stay) {
   const auto transfer = std::make_shared<FileTransfer>(book_);
-  Taker* taker = transfer->take(std::move(stay));
+  Taker* taker = transfer->take(context, std::move(stay));
   judge(transfer);
   return taker;
 }
 
-std::string FileRelay::open(const FileTransferPtr& transfer, const NodeName& source,
-                            const InstanceId& instance, const core::AttemptKey& attempt) {
-  return transfer->open(source, instance, attempt);
+std::optional<std::string> FileRelay::open(const FileTransferPtr& transfer, const Asker& asker,
+                                           const NodeName& source, const InstanceId& instance) {
+  return transfer->open(asker, source, instance);
 }
 
 void FileRelay::refuse(const FileTransferPtr& transfer, const grpc::Status& why) {

@@ -10,6 +10,11 @@
 //
 // The end of either stream ends the other. The asking agent always gets an end: FilesEnd, or a
 // status with a sentence.
+//
+// A start fetches one directory after the other, so a part of an attempt has one transfer. When it
+// asks again, for instance after a lost connection, the new transfer ends the one before. So two
+// nodes cannot make the controller keep more than one transfer for each attempt that they share.
+// All transfers together have a bound, too.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -17,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,15 +41,28 @@ using FileTransferPtr = std::shared_ptr<FileTransfer>;
 class FileRelay {
  public:
   static constexpr std::size_t kBufferedBytes = 4 << 20;
+  static constexpr std::size_t kTransfersMost = 8'192;  // two for each node of the largest cluster
   using Taker = grpc::ServerWriteReactor<v1::FetchFilesResponse>;
   using Giver = grpc::ServerReadReactor<v1::SendFilesRequest>;
 
+  // The part of an attempt for whose start files are fetched.
+  struct Asker {
+    NodeName node;
+    core::AttemptKey attempt;
+    friend auto operator<=>(const Asker&, const Asker&) = default;
+  };
+
+  explicit FileRelay(std::size_t transfers_most = kTransfersMost)
+      : book_(std::make_shared<Book>(transfers_most)) {}
+
   // The asking agent's stream. `judge` is called once, before this returns; it calls open() or
   // refuse(), at once or later.
-  Taker* fetch(const std::function<void(FileTransferPtr)>& judge, Revocations::Stay stay = {});
-  // Sets where the files come from, and for which attempt. Returns the ticket for FilesWanted.
-  std::string open(const FileTransferPtr& transfer, const NodeName& source,
-                   const InstanceId& instance, const core::AttemptKey& attempt);
+  Taker* fetch(grpc::CallbackServerContext& context,
+               const std::function<void(FileTransferPtr)>& judge, Revocations::Stay stay = {});
+  // Sets for whom the files are, and where they come from. Returns the ticket for FilesWanted.
+  // Nothing: too many transfers are under way; refuse this one.
+  std::optional<std::string> open(const FileTransferPtr& transfer, const Asker& asker,
+                                  const NodeName& source, const InstanceId& instance);
   static void refuse(const FileTransferPtr& transfer, const grpc::Status& why);
 
   // The sending agent's stream. A node sends only its own files.
@@ -58,11 +77,14 @@ class FileRelay {
  private:
   friend class FileTransfer;
   struct Book {
+    explicit Book(std::size_t transfers_most) : most(transfers_most) {}
+    const std::size_t most;
     Mutex mutex;
     std::map<std::string, std::weak_ptr<FileTransfer>> open MUSTER_GUARDED_BY(mutex);  // by ticket
+    std::map<Asker, std::string> tickets MUSTER_GUARDED_BY(mutex);  // of the transfers in `open`
   };
   [[nodiscard]] std::vector<FileTransferPtr> all() const;
-  const std::shared_ptr<Book> book_ = std::make_shared<Book>();
+  const std::shared_ptr<Book> book_;
 };
 
 }  // namespace muster::controller

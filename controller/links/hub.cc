@@ -92,6 +92,7 @@ FileRelay::Taker* Hub::FetchFiles(grpc::CallbackServerContext* context,
                                    "fetching files of another node");
   if (!own && options_.on_refused) options_.on_refused(own.error());
   return files_.fetch(
+      *context,
       [this, own, request = *request](FileTransferPtr transfer) {
         if (!own) return FileRelay::refuse(transfer, rpc::to_refusal(own.error()));
         const bool taken = ask(request.ByteSizeLong(), [this, transfer, request](const View& view) {
@@ -138,14 +139,23 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesReques
                   "it is on that node alone, and the node is not connected; start it again, or go "
                   "on from a checkpoint that is on nodes which are there (--from)");
   }
-  v1::FilesWanted wanted;
   Session& session = *sessions_.at(source).session;
-  wanted.set_ticket(
-      files_.open(transfer, source, session.instance(), {job->first, attempt->number}));
+  const auto ticket =
+      files_.open(transfer, {.node = node, .attempt = {job->first, attempt->number}}, source,
+                  session.instance());
+  if (!ticket) {
+    return refuse(grpc::StatusCode::UNAVAILABLE,
+                  "the controller passes on as many files as it may at a time; another start tries "
+                  "again");
+  }
+  v1::FilesWanted wanted;
+  wanted.set_ticket(*ticket);
   *wanted.mutable_what() = what;
   if (const std::string& user = job->second.spec.runtime().user(); user != "submitter")
     wanted.set_user(user);
-  session.want(std::move(wanted));
+  if (!session.want(std::move(wanted)))
+    refuse(grpc::StatusCode::UNAVAILABLE,
+           "the node does not take its orders; look after that node");
 }
 
 bool Hub::ask(std::size_t bytes, ReadFn read) {

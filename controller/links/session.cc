@@ -132,7 +132,12 @@ void Session::refuse(grpc::Status status) {
 }
 
 void Session::send(core::NodeOrders orders) { put(std::move(orders)); }
-void Session::want(v1::FilesWanted files) { put(std::move(files)); }
+bool Session::want(v1::FilesWanted files) {
+  const MutexLock lock(mutex_);
+  if (!queue_.put(std::move(files))) return false;
+  write_next();
+  return true;
+}
 void Session::trust(v1::Authorities authorities) { put(std::move(authorities)); }
 void Session::ack(v1::FactAck ack) { put(std::move(ack)); }
 void Session::ack(v1::HeartbeatAck ack) { put(std::move(ack)); }

@@ -68,7 +68,8 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   void accept(ConnectionId connection, v1::Welcome welcome);
   void refuse(grpc::Status status);  // ends the stream, after the write in progress
   void send(core::NodeOrders orders);
-  void want(v1::FilesWanted files);         // all of them are written, in order
+  // All of them are written, in order. Returns false if too many wait already.
+  [[nodiscard]] bool want(v1::FilesWanted files);
   void trust(v1::Authorities authorities);  // the latest is enough
   // The facts are decided and durable, or left to the next controller: they do not wait here any
   // more.

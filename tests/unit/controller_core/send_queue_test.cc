@@ -59,7 +59,7 @@ TEST(SendQueue, WelcomeStopsFilesAndThenLaunchesInTurnsWithAcknowledgements) {
   queue.put(orders({"old"}, {"a", "b"}, {"a", "b"}));
   v1::FilesWanted files;
   files.set_ticket("t");
-  queue.put(files);
+  EXPECT_TRUE(queue.put(files));
   queue.put(v1::Welcome());
   for (const char* expected : {"welcome", "orders stop old", "files t", "orders stop old run a",
                                "fact ack 1", "orders stop old run b", "heartbeat ack 1", ""})
@@ -84,6 +84,16 @@ TEST(SendQueue, OrdersWithoutAnythingAreSentToo) {
   queue.put(orders({}, {"a"}, {"a"}));
   EXPECT_EQ(next(queue), "orders run a") << "without stops, the launch is the whole message";
   EXPECT_EQ(next(queue), "");
+}
+
+// Regression: two nodes of a job could fill the controller's memory: one asked for files of the
+// other without end, and the other read nothing.
+TEST(SendQueue, RequestsForFilesHaveABound) {
+  SendQueue queue;
+  for (std::size_t i = 0; i < SendQueue::kFilesMost; ++i) ASSERT_TRUE(queue.put(v1::FilesWanted()));
+  EXPECT_FALSE(queue.put(v1::FilesWanted()));
+  EXPECT_EQ(next(queue), "files ");
+  EXPECT_TRUE(queue.put(v1::FilesWanted())) << "one was taken";
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <future>
 #include <thread>
 
@@ -15,21 +17,25 @@ namespace {
 
 class Service final : public v1::AgentService::CallbackService {
  public:
-  FileRelay::Taker* FetchFiles(grpc::CallbackServerContext*,
+  // The files are on n1. The request's attempt is the number of the test's question.
+  FileRelay::Taker* FetchFiles(grpc::CallbackServerContext* context,
                                const v1::FetchFilesRequest* request) override {
-    return relay_.fetch([this, number = request->number()](const FileTransferPtr& transfer) {
-      if (number > 0)
+    return relay_.fetch(*context, [this, asked = *request](const FileTransferPtr& transfer) {
+      if (asked.number() > 0)
         return FileRelay::refuse(transfer, {grpc::StatusCode::OUT_OF_RANGE, "no such directory"});
-      ticket_.set_value(
-          relay_.open(transfer, NodeName("n1"), InstanceId("i1"), {JobId("j"), AttemptNo(1)}));
+      const auto ticket = relay_.open(
+          transfer, {.node = NodeName(asked.node()), .attempt = {JobId("j"), AttemptNo(1)}},
+          NodeName("n1"), InstanceId("i1"));
+      if (!ticket) FileRelay::refuse(transfer, {grpc::StatusCode::UNAVAILABLE, "too many"});
+      tickets_.at(asked.attempt()).set_value(ticket.value_or("none"));
     });
   }
   FileRelay::Giver* SendFiles(grpc::CallbackServerContext*, v1::SendFilesResponse*) override {
     return relay_.send({.is_owner = true, .identity = {}}, {});
   }
 
-  FileRelay relay_;
-  std::promise<std::string> ticket_;
+  FileRelay relay_{2};
+  std::array<std::promise<std::string>, 4> tickets_;
 };
 
 class Relay : public testing::Test {
@@ -43,6 +49,17 @@ class Relay : public testing::Test {
   }
   void TearDown() override { server_->Shutdown(); }
 
+  std::string ticket(std::size_t question) {
+    return service_.tickets_.at(question).get_future().get();
+  }
+  std::unique_ptr<grpc::ClientReader<v1::FetchFilesResponse>> asks(grpc::ClientContext& context,
+                                                                   std::uint32_t question,
+                                                                   const std::string& node) {
+    v1::FetchFilesRequest request;
+    request.set_attempt(question);
+    request.set_node(node);
+    return taker_->FetchFiles(&context, request);
+  }
   void ask(std::uint32_t number = 0) {
     v1::FetchFilesRequest request;
     request.set_number(number);
@@ -54,7 +71,7 @@ class Relay : public testing::Test {
     v1::SendFilesRequest request;
     request.mutable_ticket()->set_node(node);
     request.mutable_ticket()->set_instance("i1");
-    request.mutable_ticket()->set_ticket(service_.ticket_.get_future().get());
+    request.mutable_ticket()->set_ticket(ticket(0));
     writer_->Write(request);
   }
   bool write(const std::string& bytes) {
@@ -180,6 +197,35 @@ TEST_F(Relay, OneThatAskedAndWentEndsTheSending) {
   asking_.TryCancel();
   come();
   EXPECT_EQ(writer_->Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+// Regression: two nodes of a job could fill the controller's memory: one asked without end and did
+// not read what the other sent.
+TEST_F(Relay, APartHasOneTransferAndAllTogetherHaveABound) {
+  sending_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  reader_ = asks(asking_, 0, "n2");
+  send();
+  std::thread sender([this] {
+    while (write(std::string(256 << 10, 'x'))) {
+    }
+  });
+  v1::FetchFilesResponse first;
+  EXPECT_TRUE(reader_->Read(&first)) << "it reads no more than this";
+  grpc::ClientContext contexts[3];
+  const auto again = asks(contexts[0], 1, "n2");
+  EXPECT_NE(ticket(1), "none");
+  sender.join();
+  EXPECT_EQ(writer_->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  come();
+  EXPECT_EQ(ended_.error_code(), grpc::StatusCode::CANCELLED);
+  const auto third = asks(contexts[1], 2, "n3");
+  EXPECT_NE(ticket(2), "none") << "the relay of this test has two places, and n2 has one";
+  const auto fourth = asks(contexts[2], 3, "n4");
+  EXPECT_EQ(ticket(3), "none");
+  EXPECT_EQ(fourth->Finish().error_message(), "too many");
+  for (grpc::ClientContext& one : contexts) one.TryCancel();
+  EXPECT_EQ(again->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(third->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 TEST_F(Relay, WhatIsRefusedIsReportedAtOnce) {
