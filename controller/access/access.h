@@ -38,6 +38,8 @@ class JobAccess {
   // For records of who did it: over the unix socket that is the user who runs the controller.
   [[nodiscard]] const std::string& by() const { return user_; }
   [[nodiscard]] bool is_socket() const { return is_socket_; }
+  // Whose share of a bound the call uses. Empty: the unix socket, which has no share.
+  [[nodiscard]] std::string counted_user() const { return is_socket_ ? std::string() : user_; }
   // The unix socket is one, too.
   [[nodiscard]] bool is_operator() const {
     return is_socket_ || (!user_.empty() && role_ >= UserRole::Operator);

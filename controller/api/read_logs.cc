@@ -114,11 +114,13 @@ void LogStream::open(const View& view) {
     return;
   }
   if (!may_read(view.ledger.jobs.at(ref->id))) return;
-  if (request_.follow() && !edge_.shell.add_watcher(shared_from_this(), ref->id)) {
-    return post("logs-refused", [](LogStream& self) {
-      self.finish({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                   "following logs: too many watchers are connected; end some of them"});
-    });
+  if (request_.follow()) {
+    auto added = edge_.shell.add_watcher(shared_from_this(), ref->id, access_.counted_user());
+    if (!added) {
+      return post("logs-refused", [why = std::move(added).error().message](LogStream& self) {
+        self.finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "following logs: " + why});
+      });
+    }
   }
   post("logs-open", [found = log_sources(view.ledger.jobs.at(ref->id), view.presence)](
                         LogStream& self) { self.sources(found); });

@@ -55,9 +55,8 @@ void WatchStream::open(const View& view) {
       const MutexLock lock(mutex_);
       if (finished_) return;
     }
-    if (!edge_.shell.add_watcher(shared_from_this(), job))
-      end({grpc::StatusCode::RESOURCE_EXHAUSTED,
-           "watching: too many watchers are connected; end some of them"});
+    const auto added = edge_.shell.add_watcher(shared_from_this(), job, access_.counted_user());
+    if (!added) end({grpc::StatusCode::RESOURCE_EXHAUSTED, "watching: " + added.error().message});
   };
   if (request_.job().empty()) {
     auto history = view.history.after(from);

@@ -1,5 +1,7 @@
 #include "controller/shell/shell.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <future>
 #include <unordered_set>
@@ -441,17 +443,29 @@ void Shell::archive_next() {
 
 // --- watchers ------------------------------------------------------------------------------------
 
-bool Shell::add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job) {
+Result<void> Shell::add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job,
+                                const std::string& user) {
   strand_.assert_on();
-  if (watchers_.size() >= options_.watchers_max) return false;
+  if (watchers_.size() >= options_.watchers_max)
+    return fail(ErrorCode::ResourceExhausted, "too many watchers are connected; end some of them");
+  if (!user.empty()) {
+    const auto own = watchers_of_.find(user);
+    if (own != watchers_of_.end() && own->second >= options_.watchers_share) {
+      return fail(ErrorCode::ResourceExhausted,
+                  fmt::format("user '{}' has {} watchers, as many as one user may have; end some "
+                              "of them",
+                              user, own->second));
+    }
+    ++watchers_of_[user];
+  }
   Watcher* const pointer = watcher.get();
-  watchers_.emplace(pointer, Watching{std::move(watcher), job});
+  watchers_.emplace(pointer, Watching{std::move(watcher), job, user});
   if (job.empty()) {
     watching_all_.push_back(pointer);
   } else {
     by_job_.emplace(job, pointer);
   }
-  return true;
+  return {};
 }
 
 void Shell::remove_watcher(const Watcher* watcher) {
@@ -466,6 +480,9 @@ void Shell::remove_watcher(const Watcher* watcher) {
         break;
       }
     }
+    if (const auto own = watchers_of_.find(found->second.user);
+        own != watchers_of_.end() && --own->second == 0)
+      watchers_of_.erase(own);
     watchers_.erase(found);
   });
 }

@@ -67,7 +67,8 @@ class Shell {
     // The bound for clients' inputs and reads. Agents' facts are bounded by their run directories.
     std::size_t inbox_max = 100'000;
     std::size_t watchers_max = 10'000;
-    std::size_t rounds_max = 64;  // of propose in one batch
+    std::size_t watchers_share = 1'250;  // of these, for one user
+    std::size_t rounds_max = 64;         // of propose in one batch
     Duration stall_after = std::chrono::milliseconds(100);
     Duration stall_wait_max = std::chrono::seconds(1);
   };
@@ -124,8 +125,10 @@ class Shell {
 
   // --- strand only, inside a reply or a read -----------------------------------------------------
   // The history until then and the events after that fit together without a gap.
-  // False: there are too many watchers. `job` empty: events of all jobs.
-  [[nodiscard]] bool add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job);
+  // ResourceExhausted: there are too many watchers, or too many of this user. `user` empty: the
+  // unix socket, whose user has no share. `job` empty: events of all jobs.
+  Result<void> add_watcher(std::shared_ptr<Watcher> watcher, const JobId& job,
+                           const std::string& user = {});
   // Strand only, inside a read. The pause lasts until the process ends.
   void pause(std::string why);
 
@@ -200,10 +203,12 @@ class Shell {
   struct Watching {
     std::shared_ptr<Watcher> watcher;
     JobId job;
+    std::string user;
   };
   std::unordered_map<const Watcher*, Watching> watchers_ MUSTER_GUARDED_BY(strand_);
   std::unordered_multimap<JobId, Watcher*> by_job_ MUSTER_GUARDED_BY(strand_);
   std::vector<Watcher*> watching_all_ MUSTER_GUARDED_BY(strand_);
+  std::map<std::string, std::size_t> watchers_of_ MUSTER_GUARDED_BY(strand_);  // by user
 
   bool stopped_ = false;  // used by the stopping thread
 

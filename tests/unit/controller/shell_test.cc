@@ -164,6 +164,7 @@ class ShellTest : public testing::Test {
     options.describe = describe;
     options.lost = [this] { return lost_; };
     options.lineage_id = "lineage";
+    options.watchers_share = 2;
     options.on_fatal = [this](const Error& error) { trace_.add("fatal " + error.message); };
     shell_ = std::make_unique<Shell>(*journal_, system_clock(), std::move(options));
     const auto started = shell_->start();
@@ -510,6 +511,37 @@ TEST_F(ShellTest, AWatcherFitsBehindTheHistoryWithoutAHole) {
   const auto lines = trace_.lines();
   // neither the first event again, nor another job's
   EXPECT_EQ(std::ranges::count(lines, "event job-submitted"), 0);
+}
+
+// Regression: one user's ten thousand watchers left nobody else a place.
+TEST_F(ShellTest, AUserHasAShareOfTheWatchers) {
+  std::promise<std::vector<std::string>> answers;
+  ASSERT_TRUE(shell_->read([&](const View&) {
+    std::vector<std::string> outcomes;
+    const auto add = [&](const std::string& user) {
+      const auto watcher = std::make_shared<TracingWatcher>(trace_);
+      const auto added = shell_->add_watcher(watcher, JobId(), user);
+      outcomes.push_back(added ? "added" : added.error().message);
+      return watcher;
+    };
+    const auto first = add("ann");
+    add("ann");
+    add("ann");
+    add("bob");
+    for (int i = 0; i < 3; ++i) add("");
+    shell_->remove_watcher(first.get());
+    answers.set_value(outcomes);
+  }));
+  const std::string full =
+      "user 'ann' has 2 watchers, as many as one user may have; end some of them";
+  EXPECT_EQ(answers.get_future().get(),
+            (std::vector<std::string>{"added", "added", full, "added", "added", "added", "added"}));
+  std::promise<bool> room;
+  ASSERT_TRUE(shell_->read([&](const View&) {
+    room.set_value(
+        shell_->add_watcher(std::make_shared<TracingWatcher>(trace_), JobId(), "ann").has_value());
+  }));
+  EXPECT_TRUE(room.get_future().get()) << "one of its watchers is gone";
 }
 
 // Regression: every heartbeat was an item of its own, and while the disk hung nothing removed them.
