@@ -462,6 +462,7 @@ Result<void> SqliteJournal::tidy() {
 Result<void> SqliteJournal::archive(const JobId& job) {
   MUSTER_ASSERT(loaded_ && !options_.read_only,
                 "a journal used before it was loaded, or changed though it is only read");
+  if (failed_) return fail(ErrorCode::Io, "archiving: an earlier write to the journal failed");
   if (live_.of_job(job).empty()) return {};
   if (!live_.has_archived_record(job)) {
     return fail(ErrorCode::Internal,

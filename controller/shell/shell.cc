@@ -227,9 +227,15 @@ void Shell::with_journal(const char* name, std::move_only_function<void(journal:
 
 void Shell::with_archive(const char* name, std::move_only_function<void(journal::Journal&)> work) {
   // Goes through the journal's thread: a job that has left the ledger is in the archive only after
-  // that thread has moved it.
-  disk_.post(name, [this, name, work = std::move(work)]() mutable {
-    archive_reads_.post(name, [this, work = std::move(work)]() mutable { work(journal_); });
+  // that thread has moved it. Rows that wait for an idle disk are moved first. One call moves all
+  // that wait, and archive_next() does nothing for a job that is moved already.
+  strand_.post(name, [this, name, work = std::move(work)]() mutable {
+    strand_.assert_on();
+    if (!archive_.empty() && paused_.empty() && !failed_)
+      disk_.post("archive", [this, job = archive_.back()] { (void)journal_.archive(job); });
+    disk_.post(name, [this, name, work = std::move(work)]() mutable {
+      archive_reads_.post(name, [this, work = std::move(work)]() mutable { work(journal_); });
+    });
   });
 }
 

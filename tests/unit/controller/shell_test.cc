@@ -222,6 +222,26 @@ TEST_F(ShellTest, AnArchiveThatIsBeingReadHoldsNothingUp) {
   EXPECT_EQ(page.get_future().get(), 0U);
 }
 
+// Regression: a job that had left the ledger was in the archive only after the disk had had nothing
+// else to do. Until then the answer was that no job has its id.
+TEST_F(ShellTest, AJobThatHasJustLeftTheLedgerIsInTheArchive) {
+  const JobId id("0000000000001");
+  ASSERT_TRUE(submit(id.str(), "one"));
+  shell_->report(core::CancelJob{.job = id}, shell_->now(), {});
+  std::promise<bool> found;
+  shell_->report(core::ProposeArchive{.job = id}, shell_->now(),
+                 [&](const Outcome&, const View& view) {
+                   EXPECT_FALSE(view.ledger.jobs.contains(id));
+                   shell_->with_archive("test", [&](journal::Journal& journal) {
+                     const auto job = journal.archived_job(id);
+                     found.set_value(job && job->has_value());
+                   });
+                 });
+  auto answer = found.get_future();
+  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+  EXPECT_TRUE(answer.get());
+}
+
 TEST_F(ShellTest, NothingIsVisibleBeforeItIsDurable) {
   watch_all();
   journal_->hold();
