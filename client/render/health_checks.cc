@@ -59,7 +59,7 @@ Check connection_check(const v1::Node& node, const std::string& subject, WallTim
   check.text = (node.silent() ? "silent" : "not connected") + heard;
   check.advice =
       "is the machine on, and its agent running? Its log says what it waits for "
-      "(journalctl -u muster-agent)";
+      "(journalctl -u muster-agent; of 'muster deploy': STATE_DIR/muster-agent.log on that host)";
   return check;
 }
 
