@@ -13,6 +13,7 @@
 #include "agent/launch/disk_view.h"
 #include "agent/launch/with_rights.h"
 #include "common/engine/model/layout.h"
+#include "common/io/beneath.h"
 #include "common/io/unique_fd.h"
 
 namespace muster::agent {
@@ -49,20 +50,6 @@ void add_all(std::vector<std::string>& files, const std::string& root, const std
   }
 }
 
-// Follows no link in the path, wherever it leads.
-Result<io::UniqueFd> open_below(const std::string& root, const std::string& file) {
-  io::UniqueFd at(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const fs::path path(file);
-  for (auto part = path.begin(); at.get() >= 0 && part != path.end(); ++part) {
-    const bool last = std::next(part) == path.end();
-    at = io::UniqueFd(
-        ::openat(at.get(), part->c_str(),
-                 O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY)));
-  }
-  if (at.get() < 0) return fail_errno(fmt::format("opening '{}/{}'", root, file), errno);
-  return at;
-}
-
 }  // namespace
 
 Result<std::vector<std::string>> files_wanted(const v1::Fetch& what) {
@@ -95,16 +82,22 @@ Result<void> read_files(const v1::Fetch& what, const UserEntry* user,
                         const std::function<bool(v1::FilePart)>& part) {
   const WithRightsOf rights(user);
   if (auto have = rights.check(); !have) return have;
+  // Once for all files: a job that puts another directory in its place does not mix the two.
+  const io::UniqueFd root(::open(what.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const int why_no_root = errno;
   const auto files = files_wanted(what);
   if (!files) return fail(files.error());
   std::uint64_t all = 0;
   for (const std::string& file : *files) {
-    auto fd = open_below(what.path(), file);
+    // The names are from a listing. What has their place now may be a link, which is not followed.
+    const io::UniqueFd fd = root ? io::open_beneath(root.get(), file, O_RDONLY) : io::UniqueFd();
+    const int why = root ? errno : why_no_root;
     if (!fd)
-      return fail(
-          std::move(fd).error().in(fmt::format("{} on node '{}'", doing(what), what.node())));
+      return fail_errno(fmt::format("{} on node '{}': opening '{}/{}'", doing(what), what.node(),
+                                    what.path(), file),
+                        why);
     struct stat info{};
-    if (::fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode))
+    if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
       return fail(ErrorCode::Io, fmt::format("{}: '{}' is no regular file on node '{}'",
                                              doing(what), file, what.node()));
     v1::FilePart begin;
@@ -117,7 +110,7 @@ Result<void> read_files(const v1::Fetch& what, const UserEntry* user,
       v1::FilePart data;
       std::string& bytes = *data.mutable_data();
       bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(left, kPartBytes)));
-      const ssize_t got = ::read(fd->get(), bytes.data(), bytes.size());
+      const ssize_t got = ::read(fd.get(), bytes.data(), bytes.size());
       if (got < 0 && errno == EINTR) continue;
       if (got < 0)
         return fail(

@@ -118,6 +118,44 @@ TEST_F(Files, AllOfADirectoryComesWithItsModesAndIsThereWhole) {
   EXPECT_FALSE(fs::exists(root_ / "to.fetch-job-0.2"));
 }
 
+// The job replaces things while they are sent. A link in the place of a file leads nowhere, and
+// another directory in the place of the root is not mixed into the first.
+TEST_F(Files, WhatIsReplacedWhileItIsReadIsNotFollowed) {
+  put("from/a", "alpha");
+  put("from/deep/b", "beta");
+  put("outside/b", "secret");
+  std::string all;
+  auto replaced = read_files(what_, nullptr, [&](const v1::FilePart& part) {
+    if (part.begin().path() == "a") {
+      fs::rename(root_ / "from/deep", root_ / "from/was");
+      fs::create_directory_symlink(root_ / "outside", root_ / "from/deep");
+    }
+    all += part.data();
+    return true;
+  });
+  ASSERT_FALSE(replaced);
+  EXPECT_EQ(replaced.error().message,
+            "reading '" + what_.path() + "' for another node on node 'n1': opening '" +
+                what_.path() + "/deep/b': Too many levels of symbolic links");
+  EXPECT_EQ(all, "alpha");
+
+  fs::remove(root_ / "from/deep");
+  fs::rename(root_ / "from/was", root_ / "from/deep");
+  put("other/a", "other");
+  put("other/deep/b", "other");
+  all.clear();
+  replaced = read_files(what_, nullptr, [&](const v1::FilePart& part) {
+    if (part.begin().path() == "a") {
+      fs::rename(root_ / "from", root_ / "first");
+      fs::rename(root_ / "other", root_ / "from");
+    }
+    all += part.data();
+    return true;
+  });
+  EXPECT_TRUE(replaced);
+  EXPECT_EQ(all, "alphabeta");
+}
+
 // A name on the disk is bytes. protobuf refuses a message whose text is not UTF-8.
 TEST_F(Files, ANameThatIsNotUtf8Comes) {
   put("from/a\xff.ckpt", "alpha");
