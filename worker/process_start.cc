@@ -74,6 +74,20 @@ std::string name_of(const rundir::v1::Launch& launch, const ProcessOf& process) 
   return "rank " + std::to_string(launch.ranks(static_cast<int>(process.index)).rank());
 }
 
+// Opens a file that is not the run directory's: no agent asks for one. It must exist, no part of
+// its path is a link, and it stays whose it is. A pipe is waited for, as a file system that hangs
+// would be. Returns 0 or errno.
+int open_outside(const std::string& path, int flags, io::UniqueFd& file) {
+  const io::UniqueFd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return errno;
+  const io::UniqueFd place =
+      io::open_beneath(root.get(), std::filesystem::path(path).relative_path(), O_PATH);
+  if (!place) return errno;
+  const std::string way = "/proc/self/fd/" + std::to_string(place.get());
+  file.reset(::open(way.c_str(), (flags & ~(O_CREAT | O_TRUNC)) | O_CLOEXEC));
+  return file ? 0 : errno;
+}
+
 // Opens a file of the run directory, also in `logs` below it. A process of the job may have put
 // anything in the place of each part: nothing is followed, and only a regular file with one name is
 // opened. Then the job's user may use the file as its mode allows, through /proc/self/fd, though
@@ -81,19 +95,15 @@ std::string name_of(const rundir::v1::Launch& launch, const ProcessOf& process) 
 int open_for_job(const StartContext& context, const std::string& path, int flags,
                  io::UniqueFd& file) {
   const auto below = std::filesystem::path(path).lexically_relative(context.run_dir);
-  if (context.run_dir_fd < 0 || below.empty() || *below.begin() == "..") {
-    file.reset(::open(path.c_str(), flags | O_CLOEXEC, 0600));  // not the run directory's
-    if (!file) return errno;
-  } else {
-    // O_TRUNC would empty a file before it is known which one it is
-    file = io::open_beneath(context.run_dir_fd, below, flags & ~O_TRUNC, 0600);
-    struct stat info{};
-    if (!file || ::fstat(file.get(), &info) != 0) return errno;
-    if (!S_ISREG(info.st_mode) || info.st_nlink != 1) return ELOOP;
-    // That nothing had to be waited for was only for the opening.
-    if (::fcntl(file.get(), F_SETFL, flags & O_APPEND) != 0) return errno;
-    if ((flags & O_TRUNC) != 0 && ::ftruncate(file.get(), 0) != 0) return errno;
-  }
+  if (below.empty() || *below.begin() == "..") return open_outside(path, flags, file);
+  // O_TRUNC would empty a file before it is known which one it is
+  file = io::open_beneath(context.run_dir_fd, below, flags & ~O_TRUNC, 0600);
+  struct stat info{};
+  if (!file || ::fstat(file.get(), &info) != 0) return errno;
+  if (!S_ISREG(info.st_mode) || info.st_nlink != 1) return ELOOP;
+  // That nothing had to be waited for was only for the opening.
+  if (::fcntl(file.get(), F_SETFL, flags & O_APPEND) != 0) return errno;
+  if ((flags & O_TRUNC) != 0 && ::ftruncate(file.get(), 0) != 0) return errno;
   const auto& launch = *context.launch;
   return launch.set_user() && ::fchown(file.get(), launch.uid(), launch.gid()) != 0 ? errno : 0;
 }

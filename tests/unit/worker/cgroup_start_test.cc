@@ -139,9 +139,12 @@ TEST_F(CgroupStart, AGroupThatIsGoneDoesNotFailTheStart) {
   int reports[2];
   ASSERT_EQ(::pipe2(reports, O_CLOEXEC), 0);
   const io::UniqueFd read_end(reports[0]), null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const io::UniqueFd run_dir(::open(test_.run.root().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   io::UniqueFd write_end(reports[1]);
   const StartContext context{.launch = &test_.launch,
                              .process_tag = "MUSTER_PROCESS_TAG=" + test_.launch.process_tag(),
+                             .run_dir = test_.run.root().string(),
+                             .run_dir_fd = run_dir.get(),
                              .worker = ::getpid(),
                              .null_fd = null.get(),
                              .report_fd = write_end.get(),

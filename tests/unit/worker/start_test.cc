@@ -223,6 +223,18 @@ TEST(StartFailed, LogThatCannotBeOpened) {
   expect_failed_start(test, ENOENT, "opening log '/no/such/dir/log': No such file or directory");
 }
 
+// A link on the way to a log that is not in the run directory leads nowhere.
+TEST(StartFailed, LogBehindALink) {
+  RunUnderTest test;
+  fs::create_directory(test.dir / "victim");
+  std::ofstream(test.dir / "victim" / "log") << "kept\n";
+  fs::create_directory_symlink(test.dir / "victim", test.dir / "link");
+  const std::string log = (test.dir / "link" / "log").string();
+  test.stub({"--block"}).set_log(log);
+  expect_failed_start(test, ELOOP, "opening log '" + log + "': Too many levels of symbolic links");
+  EXPECT_EQ(fs::file_size(test.dir / "victim" / "log"), 5U);
+}
+
 TEST(StartFailed, ScriptWithoutInterpreter) {
   RunUnderTest test;
   const auto script = test.dir / "script";
