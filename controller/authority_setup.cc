@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "common/pki/authority.h"
 #include "common/pki/authority_files.h"
 
 namespace muster::controller {
@@ -29,6 +30,8 @@ void record_authority(Shell& shell, const Authorities& authorities, const std::s
   (void)shell.submit(core::ChangeAuthority{.step = core::AuthorityStep::Signs,
                                            .sha256 = digest,
                                            .signing = digest,
+                                           .made_at = authorities->certificate().not_before() +
+                                                      pki::kClockDifference,
                                            .actor = std::move(actor)},
                      clock.now(), [](const Outcome&, const View&) {});
 }

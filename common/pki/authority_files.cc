@@ -99,16 +99,21 @@ Result<void> remove_durably(const std::filesystem::path& path) {
   return {};
 }
 
-// ca.key and ca.pem become those of the CA that signs. First the pair that is there goes to
-// old.pem, if it is wanted.
+bool has(const AuthorityParts& parts, const char* file, const std::string& digest) {
+  const auto found = parts.files.find(file);
+  return found != parts.files.end() && found->second.contains(digest);
+}
+
+// ca.key and ca.pem become those of the CA that signs. First the pair that is there goes to the
+// file of its role: to old.pem, or to next.pem if the journal has lost that it signed.
 Result<void> put_in_place(const std::filesystem::path& dir, const AuthorityPlan& plan,
-                          const AuthorityParts& parts, const Authority& signing,
+                          AuthorityParts& parts, const Authority& signing,
                           std::string_view cluster) {
-  const auto old_file = parts.files.find("old.pem");
-  const bool old_there = old_file != parts.files.end() && old_file->second.contains(plan.old);
-  if (!plan.old.empty() && !old_there) {
-    if (const auto old = assembled(parts, plan.old, cluster)) {
-      if (auto written = write_pair(dir / "old.pem", *old); !written) return written;
+  for (const auto& [file, digest] : {std::pair{"next.pem", &plan.next}, {"old.pem", &plan.old}}) {
+    if (has(parts, file, *digest)) continue;
+    if (const auto kept = assembled(parts, *digest, cluster)) {
+      if (auto written = write_pair(dir / file, *kept); !written) return written;
+      parts.files[file] = {*digest};
     }
   }
   const auto key = signing.key_pem();
@@ -121,11 +126,7 @@ Result<void> put_in_place(const std::filesystem::path& dir, const AuthorityPlan&
 // Of what the plan does not name any more.
 Result<void> remove_rest(const std::filesystem::path& dir, const AuthorityPlan& plan,
                          const AuthorityParts& parts) {
-  const auto has = [&](const char* file, const std::string& digest) {
-    const auto found = parts.files.find(file);
-    return found != parts.files.end() && found->second.contains(digest);
-  };
-  if (plan.next.empty() || !has("next.pem", plan.next)) {
+  if (plan.next.empty() || !has(parts, "next.pem", plan.next)) {
     if (auto removed = remove_durably(dir / "next.pem"); !removed) return removed;
   }
   bool old_is_over = false;
@@ -146,6 +147,14 @@ Result<AuthorityParts> all_parts(const std::filesystem::path& dir) {
   return parts;
 }
 
+// The files are ahead of a journal that has lost its end, and with it that the next CA signs and
+// that the one before was dropped: that one's files go only after its last step was durable.
+bool next_took_over(const AuthorityParts& parts, const AuthorityPlan& plan,
+                    std::string_view cluster) {
+  return has(parts, "ca.pem", plan.next) && assembled(parts, plan.next, cluster) &&
+         !parts.certificates.contains(plan.signing);
+}
+
 // A person has removed the files of the CA that signed: a new one takes its place, and nothing of
 // before counts. It is not enough that one of its files is lost.
 Result<AuthoritySet> settle_new(const std::filesystem::path& dir, std::string_view cluster,
@@ -158,6 +167,10 @@ Result<AuthoritySet> settle_new(const std::filesystem::path& dir, std::string_vi
     return fail(ErrorCode::DataLoss, "the key of CA " + plan.signing + ", which signs the " +
                                          "certificates, is in no file; " + std::string(kHelp));
   auto made = open_authority(dir, cluster, now);
+  if (!made && made.error().code == ErrorCode::InvalidArgument)  // an imported one, for example
+    return fail(ErrorCode::DataLoss, made.error().message + "; CA " + plan.signing +
+                                         " signs the certificates, and is in no file; " +
+                                         std::string(kHelp));
   if (!made) return fail(std::move(made.error()));
   const std::string& digest = made->certificate().digest();
   if (digest == plan.next || digest == plan.old || plan.dropped.contains(digest))
@@ -172,11 +185,16 @@ Result<AuthoritySet> settle_new(const std::filesystem::path& dir, std::string_vi
 
 Result<AuthoritySet> settle(const std::filesystem::path& dir, std::string_view cluster,
                             const AuthorityPlan& plan, WallTime now) {
-  const auto parts = all_parts(dir);
+  auto parts = all_parts(dir);
   if (!parts) return fail(Error(parts.error()));
   auto signing = assemble(*parts, plan.signing, cluster);
   if (!signing && signing.error().code != ErrorCode::NotFound)
     return fail(std::move(signing.error()));
+  if (!signing && next_took_over(*parts, plan, cluster)) {
+    AuthorityPlan ahead{.signing = plan.next, .next = {}, .old = {}, .dropped = plan.dropped};
+    ahead.dropped.insert(plan.signing);
+    return settle(dir, cluster, ahead, now);
+  }
   if (!signing) return settle_new(dir, cluster, plan, *parts, now);
   const auto key = Key::from_pem(*signing->key_pem());
   const auto in_place = io::read_regular_file(dir / "ca.pem", kFileBytesMost);

@@ -45,8 +45,9 @@ struct AuthoritySet {
 //
 // Where no file has anything of the CA that signs, the CA of ca.key and ca.pem takes its place, a
 // new one if they are not there: `signing` is another one than the plan's then, and nothing of
-// before counts. Errors: DataLoss when a file has its certificate and none has its key, or when the
-// files are of a CA that does not sign; those of open_authority().
+// before counts. So it is when a journal has lost the end of a finished change: the plan's next one
+// is there alone. Errors: DataLoss when a file has its certificate and none has its key, or when
+// the files are of a CA that does not sign; those of open_authority().
 Result<AuthoritySet> settle_authorities(const std::filesystem::path& dir, std::string_view cluster,
                                         const AuthorityPlan& plan, WallTime now);
 

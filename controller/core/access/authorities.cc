@@ -9,16 +9,28 @@ std::string short_digest(const std::string& sha256) { return sha256.substr(0, 16
 
 // The first CA, or another one that was put into the place of the CA that signs: no certificate and
 // no token of before counts then. A node that learns of it may renew by its registered key.
+//
+// Releases before this row said nothing of a CA that was put in the place of another one. Tokens
+// that are older than the first one that is recorded are of such a CA.
 template <class EventOf>
-Decision signs_already(const AuthorityRecords& known, const AuthorityChanged& now, EventOf event) {
+Decision signs_already(const Ledger& ledger, const ChangeAuthority& input,
+                       const AuthorityChanged& now, EventOf event) {
+  const AuthorityRecords& known = ledger.access.authorities;
   Decision made;
   if (known.signing == now.sha256) return made;
   for (const std::string& sha256 : {known.next, known.old}) {
-    if (!sha256.empty()) made.events.emplace_back(event(AuthorityStep::Dropped, sha256, false));
+    if (!sha256.empty() && sha256 != now.sha256)
+      made.events.emplace_back(event(AuthorityStep::Dropped, sha256, false));
   }
   made.events.emplace_back(now);
-  if (!known.signing.empty())
+  if (!known.signing.empty()) {
     made.events.emplace_back(event(AuthorityStep::Dropped, known.signing, false));
+    return made;
+  }
+  for (const auto& [id, token] : ledger.access.tokens) {
+    if (!token.revoked_at && token.created_at < input.made_at)
+      made.events.emplace_back(TokenRevoked{.token = id, .actor = input.actor});
+  }
   return made;
 }
 
@@ -66,7 +78,10 @@ Decision decide_change(const Ledger& ledger, const ChangeAuthority& input) {
     }
     case AuthorityStep::Signs:
       if (input.sha256 == input.signing)
-        return signs_already(known, event(AuthorityStep::Signs, input.sha256, false), event);
+        return signs_already(
+            ledger, input,
+            event(AuthorityStep::Signs, input.sha256, known.imported.contains(input.sha256)),
+            event);
       if (known.next.empty() || known.next != input.sha256)
         return refuse(ErrorCode::Conflict,
                       "changing the CA that signs: no next one is published; `muster cert rotate "

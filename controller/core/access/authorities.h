@@ -15,7 +15,8 @@
 namespace muster::core {
 
 // Signs, and it signs already (`signing`): the first one, or one that somebody put into the place
-// of the one before, whose key is gone. That is recorded, and all others are dropped.
+// of the one before, whose key is gone. That is recorded, and all others are dropped. With the
+// first one, tokens that were made before it (`made_at`) are revoked.
 //
 // Conflict: it is not the turn of this step. Whether nodes are ready for it, the caller has asked.
 Decision decide_change(const Ledger& ledger, const ChangeAuthority& input);

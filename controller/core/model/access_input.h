@@ -64,6 +64,7 @@ struct ChangeAuthority {
   std::string signing;  // of the one that signs now
   bool imported = false;
   bool at_once = false;  // published, and it signs, and the other one is dropped
+  WallTime made_at{};    // of the first one: when it was made
   std::string actor;
 };
 

@@ -100,6 +100,35 @@ TEST_F(CaChange, TokensEndWithTheirCa) {
   EXPECT_EQ(join("t6", "nt6"), "");
 }
 
+// Regression: a journal of a release that recorded no CA took one that had replaced a lost CA for
+// the first one, and tokens of before counted with its digest in them.
+TEST_F(CaChange, TokensThatAreOlderThanTheFirstCaEnd) {
+  const auto token = [&](const std::string& id) {
+    EXPECT_FALSE(put(CreateToken{.token = {.token = id,
+                                           .secret_sha256 = std::string(64, '5'),
+                                           .nodes = "n*",
+                                           .uses = 9,
+                                           .ends_at = now.wall + std::chrono::hours(24),
+                                           .may_replace = false,
+                                           .actor = "owner"}})
+                     .refusal);
+  };
+  token("t1");
+  pass(std::chrono::hours(1));
+  const WallTime made_at = now.wall;
+  pass(std::chrono::hours(1));
+  token("t2");
+  const ChangeAuthority first{.step = AuthorityStep::Signs,
+                              .sha256 = "b",
+                              .signing = "b",
+                              .made_at = made_at,
+                              .actor = "owner"};
+  EXPECT_EQ(put(first).events.size(), 2U);
+  EXPECT_EQ(ledger.access.tokens.at("t1").revoked_at, now.wall);
+  EXPECT_FALSE(ledger.access.tokens.at("t2").revoked_at);
+  EXPECT_TRUE(put(first).events.empty());
+}
+
 TEST_F(CaChange, ANextOneCanBeAborted) {
   ASSERT_FALSE(step(AuthorityStep::Published, "b", "a", true).refusal);
   EXPECT_TRUE(known().imported.contains("b"));
@@ -136,6 +165,18 @@ TEST_F(CaChange, OneThatWasPutInItsPlaceDropsAllOthers) {
   EXPECT_EQ(known().old, "");
   EXPECT_EQ(known().dropped, (std::set<std::string>{"a", "b"}));
   EXPECT_TRUE(step(AuthorityStep::Signs, "x", "x").events.empty());
+}
+
+// The journal has lost the end of a finished change. The files have the next one alone, and it is
+// not dropped on the way.
+TEST_F(CaChange, TheNextOneMaySignAlready) {
+  ASSERT_FALSE(step(AuthorityStep::Published, "b", "a", true).refusal);
+  EXPECT_EQ(step(AuthorityStep::Signs, "b", "b").events.size(), 2U);
+  EXPECT_EQ(known().signing, "b");
+  EXPECT_EQ(known().next, "");
+  EXPECT_EQ(known().old, "");
+  EXPECT_EQ(known().imported, (std::set<std::string>{"b"}));
+  EXPECT_EQ(known().dropped, (std::set<std::string>{"a"}));
 }
 
 }  // namespace

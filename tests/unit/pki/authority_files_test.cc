@@ -153,6 +153,60 @@ TEST_F(AuthorityFiles, ACrashInTheMiddleOfTheChangeOfKeys) {
   }
 }
 
+// A journal whose end was lost is behind the files by one step. The CA that had begun to sign is
+// the next one again, and certificates that it signed count as before.
+TEST_F(AuthorityFiles, AJournalThatHasLostThatTheNextOneSigns) {
+  const std::string second = publish();
+  (void)settle({.signing = second, .next = {}, .old = first_, .dropped = {}});
+  const AuthorityPlan plan{.signing = first_, .next = second, .old = {}, .dropped = {}};
+  for (int times = 0; times < 2; ++times) {
+    const AuthoritySet set = settle(plan);
+    EXPECT_EQ(digest(set.signing), first_);
+    ASSERT_TRUE(set.next) << "its key is in no file any more";
+    EXPECT_EQ(digest(*set.next), second);
+    EXPECT_EQ(digest(must(open_authority(dir_, kId, kNow))), first_);
+  }
+  const AuthoritySet again = settle({.signing = second, .next = {}, .old = first_, .dropped = {}});
+  EXPECT_EQ(digest(again.signing), second);
+}
+
+// Regression: it was behind by two steps, a finished change, and the controller did not start.
+TEST_F(AuthorityFiles, AJournalThatHasLostThatTheChangeIsFinished) {
+  const std::string second = publish();
+  (void)settle({.signing = second, .next = {}, .old = first_, .dropped = {}});
+  (void)settle({.signing = second, .next = {}, .old = {}, .dropped = {first_}});
+  for (int times = 0; times < 2; ++times) {  // before the ledger says so, too
+    const AuthoritySet set =
+        settle({.signing = first_, .next = second, .old = {}, .dropped = {"x"}});
+    EXPECT_EQ(digest(set.signing), second);
+    EXPECT_FALSE(set.next);
+    EXPECT_FALSE(set.old);
+  }
+  // Of the last step alone: the old one is gone, whatever the journal says.
+  const AuthoritySet set = settle({.signing = second, .next = {}, .old = first_, .dropped = {}});
+  EXPECT_EQ(digest(set.signing), second);
+  EXPECT_FALSE(set.old);
+}
+
+// An imported one that the journal knows nothing of any more.
+TEST_F(AuthorityFiles, AJournalThatHasLostAnImportedCaSaysWhatToDo) {
+  const Outside sound = outside(kSound);
+  const Authority adopted = must(Authority::adopt(sound.certificate, sound.key, kId));
+  EXPECT_TRUE(keep_next(dir_, adopted));
+  (void)settle({.signing = digest(adopted), .next = {}, .old = first_, .dropped = {}});
+  (void)settle({.signing = digest(adopted), .next = {}, .old = {}, .dropped = {first_}});
+  const std::string why = refusal(settle_authorities(
+      dir_, kId, {.signing = first_, .next = {}, .old = {}, .dropped = {}}, kNow));
+  EXPECT_TRUE(why.contains("CA " + first_ +
+                           " signs the certificates, and is in no file; restore the files of this "
+                           "directory from a backup"))
+      << why;
+  EXPECT_EQ(
+      digest(
+          settle({.signing = first_, .next = digest(adopted), .old = {}, .dropped = {}}).signing),
+      digest(adopted));
+}
+
 TEST_F(AuthorityFiles, WhatWasNeverDecidedGoes) {
   (void)publish();
   EXPECT_EQ(digest(settle({}).signing), first_);
