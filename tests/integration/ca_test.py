@@ -339,6 +339,29 @@ class LostKey(Ca):
         self.kill_controller()
         self.assertEqual(self.authorities()["signing"]["sha256"], fresh)
 
+    def test_a_journal_that_is_older_than_a_finished_change(self):
+        """Regression: it names a CA whose files are gone, and the controller did not start. The next one, which all nodes know, signs."""
+        self.rotate("start")
+        ahead = self.authorities()["next"]["sha256"]
+        listen, enrol = self.cluster.tcp_address(), self.enrol
+        self.controller.stop()
+        journal, copy = self.cluster.path("controller", "journal"), self.cluster.path("copy")
+        shutil.copytree(journal, copy)
+        self.start_controller(listen, enrol)
+        self.rotate("sign")
+        self.rotate("finish")
+        self.controller.stop()
+        shutil.rmtree(journal)
+        shutil.copytree(copy, journal)
+        self.start_controller(listen, enrol)
+        for _ in range(2):
+            known = self.authorities()
+            self.assertEqual(known["signing"]["sha256"], ahead)
+            self.assertEqual(known.keys(), {"signing"})
+            self.assertEqual(self.files(), ["ca.key", "ca.pem"])
+            self.kill_controller()
+        self.agent("n0", self.token("token"))
+
     def test_tokens_of_the_first_ca_end_with_it(self):
         """No change of the CA was ever made. Whoever has a token of before knows the digest of the new one, too."""
         token = self.token("token")
