@@ -48,6 +48,7 @@ void add_addresses(v1::GetClusterStatusResponse& response, const std::filesystem
   if (!endpoint) return;
   if (!endpoint->address.empty()) response.add_addresses(endpoint->address);
   for (const std::string& address : endpoint->tcp) response.add_addresses(address);
+  response.set_enrol_address(endpoint->enrol);
 }
 
 }  // namespace

@@ -173,6 +173,7 @@ class Drain(unittest.TestCase):
             for wanted in (
                 r"(?m)^controller +\S+, pid \d+$",
                 r"(?m)^address +unix:",
+                r"(?m)^enrolment +off$",
                 r"(?m)^uptime +\S+$",
                 r"(?m)^journal +newest row \d+, [\d.]+ [KM]iB$",
                 r"(?m)^disk +.+ of .+ free$",
@@ -182,6 +183,7 @@ class Drain(unittest.TestCase):
                 self.assertRegex(out, wanted)
             status = json.loads(cluster.output("cluster", "status", "-o", "json"))
             self.assertEqual(status["kind"], "ClusterStatus")
+            self.assertEqual(status["enrolAddress"], "")
             self.assertEqual(status["phases"], [{"phase": "succeeded", "jobs": 1}])
             self.assertGreater(status["journalBytes"], 0)
             self.assertGreater(status["diskBytesFree"], 0)

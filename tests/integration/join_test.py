@@ -8,6 +8,7 @@ import contextlib
 import glob
 import hashlib
 import os
+import re
 import signal
 import socket
 import stat
@@ -142,6 +143,9 @@ class Tokens(Joining):
         self.assertEqual(stat.S_IMODE(os.stat(self.kept()).st_mode), 0o600)
         self.assertFalse(os.path.exists(os.path.join(self.cluster.agent_dir("n0"), "enrol.key")))
         self.cluster.trivial()
+        self.assertRegex(
+            self.cluster.output("cluster", "status"), rf"(?m)^enrolment +{re.escape(self.enrol)}$"
+        )
         # The secret is nowhere but in the file.
         for pid in (agent.process.pid, self.controller.process.pid):
             with open(f"/proc/{pid}/cmdline", "rb") as file:

@@ -79,6 +79,8 @@ void print_cluster(const Context& context, const Cluster& cluster) {
   line("controller", fmt::format("{}, pid {}", status.version(), status.pid()));
   line("cluster", status.cluster_id());
   for (const std::string& address : status.addresses()) line("address", address);
+  if (status.has_enrol_address())
+    line("enrolment", status.enrol_address().empty() ? "off" : status.enrol_address());
   line("uptime", status.has_uptime() ? render::duration_text(to_duration(status.uptime())) : "-");
   line("state", status.state_dir());
   // Not how many there are: rows of archived jobs are gone, and an accepted loss skips numbers.
