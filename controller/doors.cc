@@ -16,14 +16,20 @@
 namespace muster::controller {
 namespace {
 
-std::shared_ptr<grpc::ServerCredentials> tcp_credentials(const std::shared_ptr<rpc::LiveTls>& tls,
-                                                         const DoorNeeds& needs) {
+std::shared_ptr<grpc::ServerCredentials> tcp_credentials(
+    const std::shared_ptr<rpc::LiveTls>& tls, const DoorNeeds& needs,
+    const std::shared_ptr<Connections>& connections) {
   if (tls == nullptr) return nullptr;
   return rpc::tls_credentials(
       tls, needs.clock,
       {.may_call = [&access = needs.access](
                        const pki::Identity& caller,
                        std::string_view method) { return access.may_call(caller, method); },
+       .begins =
+           [connections, &clock = needs.clock](rpc::ConnectionId connection,
+                                               const pki::Identity& caller) {
+             return connections->begin(connection, connections->owner(caller), clock.now().boot);
+           },
        .not_revoked =
            [&revocations = needs.revocations](const pki::Identity& caller,
                                               const pki::Certificate& certificate) {
@@ -73,8 +79,10 @@ Result<void> Doors::open(const std::vector<grpc::Service*>& services, const Clus
 }
 
 Result<void> Doors::open_server(const std::vector<grpc::Service*>& services) {
-  auto server = Server::start(needs_.config.listen, services, tcp_credentials(tls_, needs_),
-                              &needs_.revocations);
+  auto connections = Server::make_connections();
+  auto server =
+      Server::start(needs_.config.listen, services, tcp_credentials(tls_, needs_, connections),
+                    &needs_.revocations, connections);
   if (!server) return fail(std::move(server.error()));
   server_ = *std::move(server);
   logins_.emplace(needs_.shell, needs_.authorities, needs_.clock, tcp_addresses(*server_));

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "common/base/host_port.h"
@@ -46,31 +48,35 @@ Result<std::string> numeric(const std::string& address) {
 // gRPC's own timer for a handshake begins a little later than the count.
 constexpr Duration kHandshakeCounted = rpc::kHandshakeMost + std::chrono::seconds(2);
 
-ConnectionBounds bounds_of_process() {
-  const std::size_t descriptors = io::descriptor_limit();
-  return bounds_for(descriptors, enrol_limits_for(descriptors).connections);
-}
-
 // Sees each call that the port's checks (common/rpc/tls_port.h) let through, before its handler.
 class CallsSeen final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  CallsSeen(Connections& connections, const ConnectionBounds& bounds, Revocations* revocations)
-      : connections_(connections), bounds_(bounds), revocations_(revocations) {}
+  CallsSeen(Connections& connections, Revocations* revocations)
+      : connections_(connections), revocations_(revocations) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* call) override {
     grpc::ServerContextBase& context = *call->server_context();
-    if (const auto peer = Peer::from_grpc(context.peer()))
-      connections_.has_called(*peer, [&] { return owner_of(rpc::caller_of(context)); });
+    if (const auto peer = Peer::from_grpc(context.peer())) {
+      connections_.has_called({.peer = *peer,
+                               .connection = rpc::connection_of(context),
+                               .is_whole = !is_open_to_users(*call)},
+                              [&] { return owner_of(rpc::caller_of(context)); });
+    }
     return revocations_ != nullptr ? ServedStream::of(*call, *revocations_) : nullptr;
   }
 
  private:
+  // Reflection: users may send it messages, each of any length, for as long as they like. Of the
+  // controller's own services only nodes may call what takes a stream of messages.
+  static bool is_open_to_users(grpc::experimental::ServerRpcInfo& call) {
+    using Type = grpc::experimental::ServerRpcInfo::Type;
+    return (call.type() == Type::BIDI_STREAMING || call.type() == Type::CLIENT_STREAMING) &&
+           std::string_view(call.method()).starts_with("/grpc.");
+  }
   // The port's checks let only certificates of users and nodes through.
   [[nodiscard]] ConnectionOwner owner_of(const rpc::Caller& caller) const {
-    ConnectionOwner owner;
-    if (!caller.identity) return owner;
-    owner.name = pki::text_of(*caller.identity);
-    owner.most = caller.identity->role == pki::Role::Node ? bounds_.of_node : bounds_.of_user;
+    if (!caller.identity) return {.name = {}, .most = INT32_MAX};
+    ConnectionOwner owner = connections_.owner(*caller.identity);
     if (revocations_ == nullptr) return owner;
     auto revoked = std::make_shared<std::atomic<bool>>(false);
     owner.keeps = std::make_shared<Revocations::Stay>(
@@ -80,7 +86,6 @@ class CallsSeen final : public grpc::experimental::ServerInterceptorFactoryInter
   }
 
   Connections& connections_;
-  const ConnectionBounds bounds_;
   Revocations* const revocations_;
 };
 
@@ -113,7 +118,11 @@ void hand_over(GrpcPort& port, int fd) {
 
 }  // namespace
 
-Server::Server() : connections_(bounds_of_process(), kHandshakeCounted) {}
+std::shared_ptr<Connections> Server::make_connections() {
+  const std::size_t descriptors = io::descriptor_limit();
+  return std::make_shared<Connections>(
+      bounds_for(descriptors, enrol_limits_for(descriptors).connections), kHandshakeCounted);
+}
 
 Server::~Server() { shut_down(); }
 
@@ -136,8 +145,10 @@ Result<std::vector<io::UniqueFd>> Server::bind(const std::vector<std::string>& a
 Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& addresses,
                                               const std::vector<grpc::Service*>& services,
                                               const std::shared_ptr<grpc::ServerCredentials>& tcp,
-                                              Revocations* revocations) {
-  std::unique_ptr<Server> server(new Server);
+                                              Revocations* revocations,
+                                              std::shared_ptr<Connections> connections) {
+  if (connections == nullptr) connections = make_connections();
+  std::unique_ptr<Server> server(new Server(std::move(connections)));
   for (const std::string& address : addresses) {
     if (!rpc::is_unix(address)) continue;
     auto lock = lock_unix(socket_path(address));
@@ -158,8 +169,7 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
   if (!std::ranges::all_of(addresses, rpc::is_unix)) {
     tcp_port = add_port(builder, tcp);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> seen;
-    seen.push_back(
-        std::make_unique<CallsSeen>(server->connections_, bounds_of_process(), revocations));
+    seen.push_back(std::make_unique<CallsSeen>(*server->connections_, revocations));
     builder.experimental().SetInterceptorCreators(std::move(seen));
   }
   for (grpc::Service* service : services) builder.RegisterService(service);
@@ -178,7 +188,7 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
                      }});
   }
   server->acceptor_ = std::make_unique<Acceptor>(
-      std::move(ports), server->connections_, system_clock(),
+      std::move(ports), *server->connections_, system_clock(),
       Acceptor::Hooks{.warn = [](const std::string& line) { log::warn(line); },
                       .accept =
                           [](int fd, sockaddr* from, socklen_t* size) {

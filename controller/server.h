@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/error.h"
@@ -28,24 +29,28 @@ class Server {
   ~Server();
   // `addresses` as in --listen; bound() has the ports that were found for :0. Unix sockets get mode
   // 0600 (the process's umask is 077), and need no other credential. TCP ports get `tcp`
-  // (common/rpc/tls_port.h). `revocations` (null: nothing is revoked) must
-  // outlive the server.
+  // (common/rpc/tls_port.h), whose checks tell `connections` (null: nobody is told) which calls
+  // begin. `revocations` (null: nothing is revoked) must outlive the server.
   static Result<std::unique_ptr<Server>> start(const std::vector<std::string>& addresses,
                                                const std::vector<grpc::Service*>& services,
                                                const std::shared_ptr<grpc::ServerCredentials>& tcp,
-                                               Revocations* revocations = nullptr);
+                                               Revocations* revocations = nullptr,
+                                               std::shared_ptr<Connections> connections = nullptr);
+  // With the bounds of this process.
+  static std::shared_ptr<Connections> make_connections();
 
   [[nodiscard]] const std::vector<std::string>& bound() const { return bound_; }
   void shut_down();
 
  private:
-  Server();
+  explicit Server(std::shared_ptr<Connections> connections)
+      : connections_(std::move(connections)) {}
   // The listening sockets, in the order of the addresses.
   Result<std::vector<io::UniqueFd>> bind(const std::vector<std::string>& addresses);
 
   std::vector<io::UniqueFd> locks_;  // until the sockets are removed
   std::vector<std::string> sockets_;
-  Connections connections_;
+  const std::shared_ptr<Connections> connections_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::string> bound_;

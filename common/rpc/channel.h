@@ -48,6 +48,6 @@ inline constexpr int kMessageBytesMax = 16 << 20;  // of an answer
 inline constexpr int kRequestBytesMax = 9 << 20;
 // Calls at a time on one connection. A caller beyond that waits at its own end until one of its
 // calls is over. An agent has a separate connection for each stream.
-inline constexpr int kStreamsMax = 64;
+inline constexpr int kStreamsMax = 16;
 
 }  // namespace muster::rpc

@@ -53,7 +53,8 @@ void process_call(void* state, grpc_auth_context* context, const grpc_metadata* 
   for (size_t i = 0; i < count; ++i) {
     if (text_of(metadata[i].key) == ":path") method = text_of(metadata[i].value);
   }
-  const grpc::Status status = (*static_cast<CallCheck*>(state))(certificate_in(context), method);
+  const grpc::Status status =
+      (*static_cast<CallCheck*>(state))(context, certificate_in(context), method);
   done(user_data, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(status.error_code()),
        status.error_message().c_str());
 }
@@ -98,6 +99,12 @@ void LiveTls::replace(pki::Credentials own) {
 LiveTls::Present LiveTls::present() const {
   const MutexLock lock(mutex_);
   return {.own = own_, .version = version_};
+}
+
+std::shared_ptr<const void> connection_of(grpc::ServerContextBase& call) {
+  return {::grpc_call_auth_context(call.c_call()), [](grpc_auth_context* context) {
+            if (context != nullptr) ::grpc_auth_context_release(context);
+          }};
 }
 
 std::shared_ptr<grpc::ServerCredentials> live_credentials(std::shared_ptr<LiveTls> tls,

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_context.h>
 
 #include <cstdint>
 #include <functional>
@@ -36,10 +37,15 @@ class LiveTls {
   std::uint64_t version_ MUSTER_GUARDED_BY(mutex_) = 1;
 };
 
-// The answer to a call: of the certificate (PEM; empty: none or several) and the method. It is
-// called on gRPC's threads before anything else of the call is read.
-using CallCheck =
-    std::function<grpc::Status(std::string_view certificate, std::string_view method)>;
+// One connection of such a port: no other one has the same as long as it is open, or somebody has
+// the pointer that connection_of() returns for a call over it. It is null for other ports.
+using ConnectionId = const void*;
+std::shared_ptr<const void> connection_of(grpc::ServerContextBase& call);
+
+// The answer to a call: of its connection, the certificate (PEM; empty: none or several) and the
+// method. It is called on gRPC's threads before anything else of the call is read.
+using CallCheck = std::function<grpc::Status(ConnectionId connection, std::string_view certificate,
+                                             std::string_view method)>;
 
 // For one port of one server. Every connection must show a certificate of a CA in `tls`.
 std::shared_ptr<grpc::ServerCredentials> live_credentials(std::shared_ptr<LiveTls> tls,

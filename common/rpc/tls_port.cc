@@ -31,15 +31,16 @@ class Checker {
   Checker(std::string cluster, const Clock& clock, CallChecks checks)
       : cluster_(std::move(cluster)), clock_(clock), checks_(std::move(checks)) {}
 
-  grpc::Status operator()(std::string_view pem, std::string_view method) const {
-    const auto allowed = check(pem, method);
+  grpc::Status operator()(ConnectionId connection, std::string_view pem,
+                          std::string_view method) const {
+    const auto allowed = check(connection, pem, method);
     if (allowed) return grpc::Status::OK;
     if (checks_.on_refused) checks_.on_refused(allowed.error());
     return to_refusal(allowed.error());
   }
 
  private:
-  Result<void> check(std::string_view pem, std::string_view method) const {
+  Result<void> check(ConnectionId connection, std::string_view pem, std::string_view method) const {
     constexpr std::string_view kDoing = "calling the controller";
     const auto certificate = pki::Certificate::from_pem(pem);
     if (!certificate) return fail(Error(certificate.error()).in(std::string(kDoing)));
@@ -58,7 +59,8 @@ class Checker {
       if (auto counts = checks_.not_revoked(*identity, *certificate); !counts)
         return fail(std::move(counts.error()).in(std::string(kDoing)));
     }
-    return checks_.may_call(*identity, method);
+    if (auto may = checks_.may_call(*identity, method); !may) return may;
+    return checks_.begins ? checks_.begins(connection, *identity) : Result<void>();
   }
 
   std::string cluster_;
@@ -109,7 +111,8 @@ Result<void> speaks_for(const Caller& caller, const NodeName& node, std::string_
 
 grpc::Status to_refusal(const Error& error) {
   const grpc::Status status = to_status(error);
-  return status.error_code() == grpc::StatusCode::UNIMPLEMENTED
+  return status.error_code() == grpc::StatusCode::UNIMPLEMENTED ||
+                 status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED
              ? status
              : grpc::Status(grpc::StatusCode::UNAUTHENTICATED, status.error_message());
 }

@@ -32,6 +32,9 @@ struct CallChecks {
   // May this caller call this method ("/muster.v1.JobService/GetJob")? The error is the answer:
   // Unsupported for a method that does not exist.
   std::function<Result<void>(const pki::Identity&, std::string_view method)> may_call;
+  // The caller may, and the call begins. The error is the answer, ResourceExhausted for one who may
+  // try again. Empty: it does. It is asked last.
+  std::function<Result<void>(ConnectionId, const pki::Identity&)> begins = {};
   // Does the certificate still count? Its time is checked already. Empty: it does.
   std::function<Result<void>(const pki::Identity&, const pki::Certificate&)> not_revoked = {};
   // Each call that was refused, with the answer. Empty: nobody is interested.

@@ -49,6 +49,8 @@ void Acceptor::begin() {
   loop_.post("begin", [this] {
     loop_.assert_on();
     summary_ = std::make_unique<async::Timer>(loop_, "summary");
+    watch_ = std::make_unique<async::Timer>(loop_, "watch");
+    watch_connections();
     for (const auto& source : sources_) {
       source->again = std::make_unique<async::Timer>(loop_, "accept again");
       watch(*source);
@@ -61,6 +63,7 @@ void Acceptor::stop() {
     loop_.assert_on();
     sources_.clear();
     summary_.reset();
+    watch_.reset();
   });
   loop_.stop();
 }
@@ -98,7 +101,6 @@ void Acceptor::take_one(Source& source, int fd, const sockaddr_storage& from) {
     return;
   }
   const auto full = connections_.add(fd, *peer, clock_.now().boot);
-  if (const std::string ended = connections_.take_ended(); !ended.empty()) note("shares", ended);
   if (!full) {
     source.port.hand_over(fd);
     return;
@@ -106,6 +108,12 @@ void Acceptor::take_one(Source& source, int fd, const sockaddr_storage& from) {
   refuse(io::UniqueFd(fd));
   const std::string text = connections_.text_of(*full);
   note(text, "a connection from " + peer->text() + " was refused: " + text);
+}
+
+void Acceptor::watch_connections() {
+  connections_.watch(clock_.now().boot);
+  if (const std::string ended = connections_.take_ended(); !ended.empty()) note("ended", ended);
+  watch_->arm(Connections::kWatchApart, [this] { watch_connections(); });
 }
 
 void Acceptor::pause(Source& source, int error_number) {

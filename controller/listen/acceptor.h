@@ -1,6 +1,6 @@
 // Acceptor takes connections from listening sockets and hands them on: over TCP within bounds
-// (Connections), over unix sockets all of them. The Server owns it. begin() and stop() are called
-// on one thread; everything else runs on the acceptor's own loop.
+// (Connections), which it watches, over unix sockets all of them. The Server owns it. begin() and
+// stop() are called on one thread; everything else runs on the acceptor's own loop.
 //
 // gRPC 1.51 can accept itself, but its listener ends for good at the first accept that fails, for
 // instance when no descriptor is left. This one goes on: after an error of the process or of the
@@ -64,6 +64,7 @@ class Acceptor {
   void watch(Source& source);
   void take(Source& source);
   void take_one(Source& source, int fd, const sockaddr_storage& from);
+  void watch_connections();
   void pause(Source& source, int error_number);
   void note(const std::string& cause, const std::string& text);
   void summarize();
@@ -74,6 +75,7 @@ class Acceptor {
   async::Loop loop_{"accept"};
   std::vector<std::unique_ptr<Source>> sources_ MUSTER_GUARDED_BY(loop_);
   std::map<std::string, Line> lines_ MUSTER_GUARDED_BY(loop_);  // by cause
+  std::unique_ptr<async::Timer> watch_ MUSTER_GUARDED_BY(loop_);
   std::unique_ptr<async::Timer> summary_ MUSTER_GUARDED_BY(loop_);
 };
 

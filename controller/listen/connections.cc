@@ -20,6 +20,8 @@ ino_t inode_of(int fd) {
   return ::fstat(fd, &found) == 0 && S_ISSOCK(found.st_mode) ? found.st_ino : 0;
 }
 
+std::string mib(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
 }  // namespace
 
 ConnectionBounds bounds_for(std::size_t descriptors, std::size_t others) {
@@ -31,9 +33,10 @@ ConnectionBounds bounds_for(std::size_t descriptors, std::size_t others) {
   bounds.unfinished = std::clamp<std::size_t>(bounds.all / 2, 1, kUnfinishedMost);
   bounds.unfinished_of_sender =
       std::min(bounds.unfinished, std::max(bounds.unfinished / 4, kUnfinishedOfSenderLeast));
-  // Others must find room beside one who opens as many as there are. An agent has one for its
+  // Others must find room beside one who opens as many as there are. On one connection of a user,
+  // gRPC keeps up to 1 MiB that no call reads: 64 KiB for each stream. An agent has one for its
   // control stream, one for its logs, and one for each transfer of files.
-  bounds.of_user = std::clamp<std::size_t>(bounds.all / 4, 2, 1'024);
+  bounds.of_user = std::clamp<std::size_t>(bounds.all / 4, 2, 64);
   bounds.of_node = std::clamp<std::size_t>(bounds.all / 4, 2, 512);
   return bounds;
 }
@@ -49,17 +52,136 @@ std::optional<Connections::Full> Connections::add(int fd, const Peer& peer, Boot
   return std::nullopt;
 }
 
-void Connections::has_called(const Peer& peer, const std::function<ConnectionOwner()>& owner_of) {
+ConnectionOwner Connections::owner(const pki::Identity& caller) const {
+  return {.name = pki::text_of(caller),
+          .most = caller.role == pki::Role::Node ? bounds_.of_node : bounds_.of_user};
+}
+
+Result<void> Connections::begin(rpc::ConnectionId connection, const ConnectionOwner& owner,
+                                BootTime now) {
   const MutexLock lock(mutex_);
+  constexpr std::string_view kDoing = "calling the controller: ";
+  if (!of_id_.contains(connection) && has_at_least(owner.name, owner.most)) {
+    return fail(ErrorCode::ResourceExhausted,
+                std::string(kDoing) + owner.name + " has " + std::to_string(owner.most) +
+                    " connections already, which is the bound; use one connection for many calls, "
+                    "or try again when others have ended");
+  }
+  if (begun_.begin(connection, owner.name, now)) return {};
+  return fail(ErrorCode::ResourceExhausted,
+              std::string(kDoing) + owner.name + " has " +
+                  std::to_string(BegunCalls::kOfOwnerMost) +
+                  " calls whose requests are not whole, which is the bound");
+}
+
+void Connections::has_called(const Called& call, const std::function<ConnectionOwner()>& owner_of) {
+  const MutexLock lock(mutex_);
+  const rpc::ConnectionId id = call.connection.get();
+  if (call.is_whole) begun_.whole(id);
+  if (id != nullptr && of_id_.contains(id)) return;
   for (const int fd : unfinished_) {
     Connection& one = open_.at(fd);
     // Another connection may have had the same peer before.
-    if (one.peer != peer || inode_of(fd) != one.inode) continue;
+    if (one.peer != call.peer || inode_of(fd) != one.inode) continue;
     leave_unfinished(fd, one.peer);
     one.owner = owner_of();
-    of_owner_[one.owner->name].insert(fd);
+    const auto [name, most] = std::pair(one.owner->name, one.owner->most);
+    of_owner_[name].insert(fd);
+    if (id != nullptr) {
+      one.id = call.connection;
+      of_id_.emplace(id, fd);
+      if (BegunCalls::Of* begun = begun_.find(id)) begun->received = 0;
+    }
+    // Several that began at the same time.
+    if (has_at_least(name, most + 1) && open_.contains(fd)) {
+      end_because(fd, "this name has " + std::to_string(most) +
+                          " others; use one connection for many calls");
+    }
     return;
   }
+}
+
+bool Connections::has_at_least(const std::string& owner, std::size_t count) {
+  const auto share = of_owner_.find(owner);
+  if (share == of_owner_.end() || share->second.size() < count) return false;
+  const std::vector<int> all(share->second.begin(), share->second.end());
+  for (const int fd : all) {
+    if (inode_of(fd) != open_.at(fd).inode) forget(fd);
+  }
+  const auto left = of_owner_.find(owner);
+  return left != of_owner_.end() && left->second.size() >= count;
+}
+
+void Connections::watch(BootTime now) {
+  const MutexLock lock(mutex_);
+  watch_nobodys(now);
+  watch_owned(now);
+}
+
+void Connections::watch_nobodys(BootTime now) {
+  std::vector<Unread> unread;
+  const std::vector<int> these(unfinished_.begin(), unfinished_.end());
+  for (const int fd : these) {
+    const Connection& one = open_.at(fd);
+    if (inode_of(fd) != one.inode) {
+      forget(fd);
+    } else if (now - one.since > kNobodysMost) {
+      end(fd);
+    } else {
+      unread.push_back({.bytes = received_(fd), .fd = fd});
+    }
+  }
+  end_largest(std::move(unread));
+}
+
+void Connections::watch_owned(BootTime now) {
+  std::map<std::string, std::vector<Unread>> of_owner;
+  std::vector<int> closed;
+  std::vector<rpc::ConnectionId> gone;
+  for (const auto& [id, of] : begun_.all()) {
+    const auto found = of_id_.find(id);
+    if (found == of_id_.end()) {
+      // By now its connection, which is nobody's, has ended.
+      if (now - of.last > kNobodysMost + std::chrono::minutes(1)) gone.push_back(id);
+      continue;
+    }
+    const int fd = found->second;
+    if (inode_of(fd) != open_.at(fd).inode) {
+      closed.push_back(fd);
+      continue;
+    }
+    const std::uint64_t received = received_(fd);
+    BegunCalls::Of& begun = *begun_.find(id);
+    if (!begun.received) begun.received = received;
+    of_owner[of.owner].push_back({.bytes = received - *begun.received, .fd = fd});
+  }
+  for (const rpc::ConnectionId id : gone) begun_.forget(id);
+  for (const int fd : closed) forget(fd);
+  for (auto& [owner, unread] : of_owner) end_largest(std::move(unread));
+}
+
+void Connections::end_largest(std::vector<Unread> unread) {
+  std::ranges::sort(unread, std::ranges::greater{}, &Unread::bytes);
+  std::uint64_t all = 0;
+  for (const Unread& one : unread) all += one.bytes;
+  for (const Unread& one : unread) {
+    if (one.bytes <= kUnreadOfOneMost && all <= kUnreadMost) return;
+    end_because(one.fd, one.bytes > kUnreadOfOneMost
+                            ? "it has sent " + mib(one.bytes) +
+                                  " while a request was not whole, and may send " +
+                                  mib(kUnreadOfOneMost)
+                            : "it has sent " + mib(one.bytes) +
+                                  " while a request was not whole, and with others like it " +
+                                  mib(all) + " where all of them may send " + mib(kUnreadMost));
+    all -= one.bytes;
+  }
+}
+
+void Connections::end_because(int fd, const std::string& why) {
+  const Connection& one = open_.at(fd);
+  ended_ = "a connection " + (one.owner ? "of " + one.owner->name : "without a whole request yet") +
+           " from " + one.peer.text() + " was ended: " + why;
+  end(fd);
 }
 
 std::optional<Connections::Full> Connections::full(const Peer& peer) const {
@@ -89,24 +211,6 @@ void Connections::check(BootTime now) {
       end(fd);
     }
   }
-  if (open_.size() >= bounds_.all) end_beyond_shares();
-}
-
-void Connections::end_beyond_shares() {
-  std::vector<int> beyond;
-  for (const auto& [name, share] : of_owner_) {
-    std::vector<int> newest(share.begin(), share.end());
-    std::ranges::sort(newest, std::greater{},
-                      [&](int fd) MUSTER_REQUIRES(mutex_) { return open_.at(fd).since; });
-    const std::size_t most = open_.at(newest.front()).owner->most;
-    if (newest.size() <= most) continue;
-    newest.resize(newest.size() - most);
-    ended_ = std::to_string(newest.size()) + " connections of " + name +
-             " were ended, because all places were taken and one name may keep " +
-             std::to_string(most) + "; use one connection for many calls";
-    beyond.insert(beyond.end(), newest.begin(), newest.end());
-  }
-  for (const int fd : beyond) end(fd);
 }
 
 std::string Connections::take_ended() {
@@ -139,6 +243,10 @@ void Connections::forget(int fd) {
     const auto share = of_owner_.find(one.owner->name);
     share->second.erase(fd);
     if (share->second.empty()) of_owner_.erase(share);
+    if (one.id != nullptr) {
+      of_id_.erase(one.id.get());
+      begun_.forget(one.id.get());
+    }
   }
   open_.erase(found);
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Thousands of hostile calls at both doors of a controller, the port of gRPC and that of enrolment, while an agent and its job work: the controller's memory is
-bounded, the agent's heartbeats are on time, the job goes on, and afterwards an honest node joins and an honest user calls at once.
+bounded, the agent's heartbeats are on time, the job goes on, and afterwards an honest node joins and an honest user calls at once. And one user who sends requests
+that never end, on as many connections as he likes.
 
 Run:  /usr/bin/python3 tests/integration/hostile_doors_test.py [-v] [CASE]
 
@@ -42,7 +43,10 @@ JOINS = 8  # nodes with a token that is nobody's
 AT_ONCE = 5 * SLOW  # s; until an honest call is answered
 GROWTH = 400 + KEPT  # MiB
 MOST_OF_FRAME = 16 * 1024
-LIST_JOBS = "/muster.v1.JobService/ListJobs"
+LIST_JOBS, WATCH = "/muster.v1.JobService/ListJobs", "/muster.v1.JobService/Watch"
+OF_ONE_USER = 300 + KEPT  # MiB; what one user can make the controller hold (docs/architecture.md)
+HOLDERS = 6  # threads
+HOLD = 20 * SLOW  # s; for each kind
 ACCESS = "users: {vera: viewer}\n"
 
 
@@ -245,6 +249,53 @@ class Watch:
             self.failed = error
 
 
+class Holder:
+    """A user with many connections on threads, each with as many calls as it may have, whose requests do not end; a connection that was ended is replaced.
+    `path` is the method, `head` begins each request, and `size` bytes follow. `call_first`: a call is answered before them."""
+
+    def __init__(self, connect, path, head, size, call_first):
+        self._connect, self._path, self._head, self._size = connect, path, head, size
+        self._call_first = call_first
+        self.sent = self.ended = 0
+        self._lock, self._end = threading.Lock(), threading.Event()
+        self._threads = [threading.Thread(target=self._hold, daemon=True) for _ in range(HOLDERS)]
+
+    def __enter__(self):
+        for one in self._threads:
+            one.start()
+        return self
+
+    def __exit__(self, *_):
+        self._end.set()
+        for one in self._threads:
+            one.join()
+
+    def _hold(self):
+        while not self._end.is_set():
+            with contextlib.suppress(OSError), contextlib.closing(self._connect()) as connection:
+                if self._call_first:
+                    connection.call(LIST_JOBS)
+                self._pour(connection)
+            with self._lock:
+                self.ended += 1
+
+    def _pour(self, connection):
+        data = b"x" * MOST_OF_FRAME
+        left = {connection.begin(self._path): self._size for _ in range(connection.streams_most)}
+        for stream in left:
+            connection.send(stream, self._head)
+        while not self._end.is_set():
+            moved = 0
+            for stream in left:
+                sent = connection.send(stream, data[: left[stream]])
+                left[stream] -= sent
+                moved += sent
+            with self._lock:
+                self.sent += moved
+            while connection.read(0 if moved else 0.05):
+                pass
+
+
 class HostileDoors(unittest.TestCase):
     def setUp(self):
         self.cluster = Cluster()
@@ -333,7 +384,7 @@ class HostileDoors(unittest.TestCase):
         for _ in range(4):  # their requests never end
             connection = Connection(*self.doors.grpc, context, self.doors.name)
             self.addCleanup(connection.close)
-            for stream in [connection.begin(LIST_JOBS) for _ in range(60)]:
+            for stream in [connection.begin(LIST_JOBS) for _ in range(connection.streams_most)]:
                 connection.send(stream, b"\0" + struct.pack(">I", 8 * MIB) + b"x" * 500)
                 done["viewer: a call that is not finished"] += 1
         while calls > sum(done.values()):
@@ -343,6 +394,47 @@ class HostileDoors(unittest.TestCase):
             connection.take_back(LIST_JOBS, now)
             done["viewer: a call that is reset"] += now
         return done
+
+    def as_vera(self):
+        return Connection(*self.doors.grpc, tls.context(self.vera), self.doors.name)
+
+    # 64 calls on each of three connections, of almost 9 MiB each: 1.8 GiB, as long as the user liked. One call that announces 2 GiB does it as well.
+    def test_requests_that_never_end(self):
+        self.check_job("before")
+        before = resident(self.controller)
+        kinds = (
+            ("first requests of 9 MiB", LIST_JOBS, 9 * MIB, False),
+            ("requests of 9 MiB, behind a whole one", LIST_JOBS, 9 * MIB, True),
+            ("requests of 2 GiB", LIST_JOBS, 2 << 30, True),
+            ("more, behind the whole request of a stream", WATCH, 0, True),
+        )
+        answered = 0.0
+        with Watch(self.cluster, self.controller, "n0") as watch:
+            for what, path, size, call_first in kinds:
+                head = b"\0" + struct.pack(">I", size)
+                holder = Holder(self.as_vera, path, head, (size or 1 << 30) - 1, call_first)
+                with self.subTest(what), holder:
+                    until = time.monotonic() + HOLD
+                    while time.monotonic() < until:
+                        begun = time.monotonic()
+                        self.cluster.muster("ps", env=self.ann, code=0)
+                        answered = max(answered, time.monotonic() - begun)
+                    print(
+                        f"{what}: {holder.sent >> 20} MiB sent, {holder.ended} connections ended, "
+                        f"resident {resident(self.controller):.0f} MiB, {grown_to(self.controller)} at most"
+                    )
+                self.check_job(f"after-{size}")
+        print(f"not heard of for {watch.gap:.1f} s at most; a user is answered in {answered:.1f} s")
+        self.assertIsNone(watch.failed, watch.failed)
+        self.assertLess(grown_to(self.controller) - before, OF_ONE_USER)
+        self.assertEqual(watch.silent, 0, "the agent was silent")
+        self.assertLess(watch.gap, SILENT_AFTER)
+        self.assertLess(answered, AT_ONCE)
+        logged = self.controller.logged()
+        self.assertNotIn("agent disconnected", logged)
+        self.assertRegex(logged, "a connection without a whole request yet from .* was ended")
+        self.check_job("end")
+        self.cluster.wait(self.job)
 
     def test_thousands_of_calls(self):
         self.check_job("before")

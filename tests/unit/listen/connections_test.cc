@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -34,7 +35,7 @@ class ConnectionsTest : public testing::Test {
   }
   static void call(Connections& of, const Peer& peer,
                    const ConnectionOwner& owner = {.name = "user 'ann'", .most = 9}) {
-    of.has_called(peer, [&] { return owner; });
+    of.has_called({.peer = peer, .connection = nullptr}, [&] { return owner; });
   }
   BootTime now_{seconds(1'000)};
   std::vector<io::UniqueFd> sockets_;
@@ -95,30 +96,151 @@ TEST_F(EndedConnections, WhatHasNotCalledInTheTimeOfAHandshakeGivesItsPlaceToOth
   EXPECT_EQ(connections.unfinished(), 1u);
 }
 
-TEST_F(EndedConnections, WhereAllPlacesAreTakenOneOwnerKeepsAShare) {
-  Connections connections({.all = 5, .unfinished = 9, .unfinished_of_sender = 9}, kHandshake);
-  const ConnectionOwner bob{.name = "user 'bob'", .most = 2};
-  for (int port = 1; port <= 4; ++port) {
-    now_ += seconds(1);
-    add_pair(peer(1, port), connections);
-    call(connections, peer(1, port), bob);
+// What the watch sees: each connection has an id, and the test says what it has received.
+class WatchedConnections : public EndedConnections {
+ protected:
+  static constexpr std::uint64_t kMib = 1 << 20;
+  // Its number.
+  std::size_t add_one(int host = 1) {
+    const std::size_t number = sockets_.size();
+    add_pair(peer(host, static_cast<int>(number) + 1), connections_);
+    ids_.push_back(std::make_shared<int>(host));
+    return number;
   }
-  EXPECT_FALSE(is_ended(3)) << "there is room";
-  add_pair(peer(2, 1), connections);
-  call(connections, peer(2, 1));  // ann's
-  EXPECT_EQ(connections.take_ended(), "");
-  now_ += Connections::kCheckApart;
-  EXPECT_EQ(add(peer(3, 1), connections), std::nullopt);
-  EXPECT_EQ(connections.take_ended(),
-            "2 connections of user 'bob' were ended, because all places were taken and one name "
-            "may keep 2; use one connection for many calls");
-  EXPECT_EQ(connections.take_ended(), "");
-  EXPECT_FALSE(is_ended(0));
-  EXPECT_FALSE(is_ended(1));
-  EXPECT_TRUE(is_ended(2)) << "the newest ones";
+  [[nodiscard]] Result<void> begin(std::size_t number, const ConnectionOwner& owner = ann()) {
+    return connections_.begin(ids_.at(number).get(), owner, now_);
+  }
+  void whole(std::size_t number, const ConnectionOwner& owner = ann(), bool is_whole = true) {
+    connections_.has_called({.peer = peer(*ids_.at(number), static_cast<int>(number) + 1),
+                             .connection = ids_.at(number),
+                             .is_whole = is_whole},
+                            [&] { return owner; });
+  }
+  // One with a call that is over.
+  std::size_t add_called(int host = 1, const ConnectionOwner& owner = ann()) {
+    const std::size_t number = add_one(host);
+    EXPECT_TRUE(begin(number, owner));
+    whole(number, owner);
+    return number;
+  }
+  void receive(std::size_t number, std::uint64_t bytes) {
+    received_[sockets_.at(number).get()] += bytes;
+    now_ += Connections::kWatchApart;
+    connections_.watch(now_);
+  }
+  static ConnectionOwner ann() { return {.name = "user 'ann'", .most = 3}; }
+  static ConnectionOwner bob() { return {.name = "user 'bob'", .most = 3}; }
+
+  std::map<int, std::uint64_t> received_;
+  std::vector<std::shared_ptr<int>> ids_;
+  Connections connections_{{.all = 99, .unfinished = 99, .unfinished_of_sender = 99},
+                           kHandshake,
+                           [this](int fd) { return received_[fd]; }};
+};
+
+TEST_F(WatchedConnections, AnOwnerNeverHasMoreThanItsShare) {
+  for (int i = 0; i < 3; ++i) add_called();
+  const std::size_t fourth = add_one();
+  const auto refused = begin(fourth);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::ResourceExhausted);
+  EXPECT_EQ(refused.error().message,
+            "calling the controller: user 'ann' has 3 connections already, which is the bound; use "
+            "one connection for many calls, or try again when others have ended");
+  EXPECT_TRUE(begin(0)) << "its connections go on";
+  EXPECT_TRUE(begin(add_one(), bob())) << "others have their own share";
+  sockets_.at(1).reset();
+  EXPECT_TRUE(begin(fourth)) << "one has ended";
+}
+
+TEST_F(WatchedConnections, OfSeveralThatBeginAtOnceTheLastOnesEnd) {
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(begin(add_one()));
+  for (std::size_t i = 0; i < 4; ++i) whole(i);
+  EXPECT_FALSE(is_ended(2));
   EXPECT_TRUE(is_ended(3));
-  EXPECT_FALSE(is_ended(4)) << "ann's";
-  EXPECT_EQ(connections.open(), 4u);
+  EXPECT_EQ(connections_.take_ended(),
+            "a connection of user 'ann' from 10.0.0.1 was ended: this name has 3 others; use one "
+            "connection for many calls");
+  EXPECT_EQ(connections_.take_ended(), "");
+}
+
+TEST_F(WatchedConnections, WhatComesWhileARequestIsNotWholeIsBounded) {
+  const std::size_t one = add_called();
+  receive(one, 100 * kMib);
+  EXPECT_TRUE(begin(one));
+  receive(one, 0);
+  receive(one, Connections::kUnreadOfOneMost);
+  EXPECT_FALSE(is_ended(one));
+  whole(one);
+  EXPECT_TRUE(begin(one));
+  receive(one, kMib);
+  receive(one, Connections::kUnreadOfOneMost);
+  EXPECT_FALSE(is_ended(one)) << "counted from when there was one again";
+  receive(one, 1);
+  EXPECT_TRUE(is_ended(one));
+  EXPECT_EQ(connections_.take_ended(),
+            "a connection of user 'ann' from 10.0.0.1 was ended: it has sent 12 MiB while a "
+            "request was not whole, and may send 12 MiB");
+}
+
+// Regression: 64 unfinished requests on each of three connections unread 1.8 GiB.
+TEST_F(WatchedConnections, OneRequestThatIsWholeDoesNotHideAnother) {
+  const std::size_t one = add_one();
+  EXPECT_TRUE(begin(one));
+  EXPECT_TRUE(begin(one));
+  receive(one, Connections::kUnreadOfOneMost);
+  EXPECT_FALSE(is_ended(one));
+  whole(one);
+  receive(one, 1);
+  EXPECT_TRUE(is_ended(one));
+}
+
+TEST_F(WatchedConnections, AllOfOneOwnerHaveABoundAndTheLargestEnds) {
+  std::vector<std::size_t> his;
+  const ConnectionOwner many{.name = "user 'eve'", .most = 9};
+  for (int i = 0; i < 5; ++i) his.push_back(add_called(1, many));
+  const std::size_t others = add_called(2, bob());
+  EXPECT_TRUE(begin(others, bob()));
+  for (const std::size_t one : his) EXPECT_TRUE(begin(one, many));
+  receive(others, 0);
+  receive(others, 11 * kMib);
+  for (std::size_t i = 0; i < 4; ++i) receive(his[i], (8 + i) * kMib);
+  EXPECT_EQ(connections_.take_ended(), "");
+  receive(his[4], 11 * kMib);
+  EXPECT_TRUE(is_ended(his[3]) != is_ended(his[4])) << "49 MiB: one with 11 MiB ends";
+  EXPECT_FALSE(is_ended(his[0]));
+  EXPECT_FALSE(is_ended(others));
+  EXPECT_EQ(connections_.take_ended(),
+            "a connection of user 'eve' from 10.0.0.1 was ended: it has sent 11 MiB while a "
+            "request was not whole, and with others like it 49 MiB where all of them may send 48 "
+            "MiB");
+}
+
+TEST_F(WatchedConnections, WhatIsNobodysHasABoundOfItsOwn) {
+  for (std::size_t i = 0; i < 4; ++i) receive(add_one(), Connections::kUnreadOfOneMost);
+  const std::size_t small = add_one(2);
+  receive(small, 1);
+  EXPECT_FALSE(is_ended(small));
+  std::size_t ended = 0;
+  for (std::size_t i = 0; i < 4; ++i) ended += is_ended(i) ? 1 : 0;
+  EXPECT_EQ(ended, 1U);
+  EXPECT_EQ(connections_.take_ended(),
+            "a connection without a whole request yet from 10.0.0.1 was ended: it has sent 12 MiB "
+            "while a request was not whole, and with others like it 48 MiB where all of them may "
+            "send 48 MiB");
+  now_ += Connections::kNobodysMost;
+  connections_.watch(now_);
+  EXPECT_TRUE(is_ended(small)) << "whatever it sends, it is nobody's for so long only";
+}
+
+TEST_F(WatchedConnections, AStreamOfMessagesIsNeverWhole) {
+  const std::size_t one = add_one();
+  EXPECT_TRUE(begin(one));
+  whole(one, ann(), false);
+  receive(one, Connections::kUnreadOfOneMost);
+  EXPECT_FALSE(is_ended(one));
+  receive(one, 1);
+  EXPECT_TRUE(is_ended(one));
 }
 
 // A connection that was closed without a call had the same address and port.
@@ -193,7 +315,7 @@ TEST_F(ConnectionsTest, MostDescriptorsAreForConnectionsWhereThereAreMany) {
   EXPECT_EQ(many.all, 64'768u);
   EXPECT_EQ(many.unfinished, 1'024u);
   EXPECT_EQ(many.unfinished_of_sender, 256u);
-  EXPECT_EQ(many.of_user, 1'024u);
+  EXPECT_EQ(many.of_user, 64u);
   EXPECT_EQ(many.of_node, 512u);
   EXPECT_GT(bounds_for(SIZE_MAX, 256).all, many.all);
 }
