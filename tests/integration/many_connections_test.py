@@ -159,7 +159,7 @@ class ManyConnections(unittest.TestCase):
         before = len(os.listdir(f"/proc/{self.controller.process.pid}/task"))
         with contextlib.ExitStack() as stack:
             asked = []
-            for _ in range(12):
+            for _ in range(6):
                 channel = stack.enter_context(tls.channel(grpc, self.cluster, self.user))
                 for _ in range(15):
                     never = threading.Event()
