@@ -66,7 +66,10 @@ except OSError as error: sys.exit(str(error))' "$1" "$2" 2>&1); status=$?
     124:*|*'timed out'*) say "$key" silent ;;
     *efused*) say "$key" refused ;;
     *'not known'*|*'resolution'*|*'No address'*|*'ad address'*) say "$key" no-name ;;
-    *) say "$key" unreachable ;;
+    # What a firewall's REJECT gives (icmp-admin-prohibited; the second one for IPv6), as firewalld
+    # sends it. A router without a route gives the same.
+    *'No route to host'*|*'ermission denied'*) say "$key" rejected ;;
+    *) say "$key" no-route ;;
   esac
 }
 main() {
@@ -219,7 +222,8 @@ WayState way_of(std::string_view text) {
   if (text == "refused") return WayState::Refused;
   if (text == "silent") return WayState::Silent;
   if (text == "no-name") return WayState::NoName;
-  return WayState::Unreachable;
+  if (text == "rejected") return WayState::Rejected;
+  return WayState::NoRoute;
 }
 
 // Puts one line into the check. False: the value has not the form that the script gives it.

@@ -22,10 +22,11 @@ inline constexpr std::size_t kCheckBytesMost = 64 << 10;
 enum class WayState : std::uint8_t {
   Unknown,  // the host has nothing to try it with
   Open,
-  Refused,      // the host answers, and nothing listens
-  Silent,       // no answer within 5 s
-  NoName,       // the host does not know the name
-  Unreachable,  // no route
+  Refused,   // the host answers, and nothing listens
+  Silent,    // no answer within 5 s
+  NoName,    // the host does not know the name
+  Rejected,  // "No route to host": by a firewall, or on the way
+  NoRoute,   // this host has no route, or there is another error
 };
 
 struct DiskCheck {

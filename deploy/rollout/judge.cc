@@ -209,7 +209,16 @@ class Judge {
                        fmt::format("has a name that this host does not know; give one that "
                                    "it knows, or a number, with controller: {{{}: HOST:PORT}}",
                                    key));
-      case WayState::Unreachable:
+      case WayState::Rejected:
+        return finding(
+            true, fmt::format(
+                      "cannot be reached from this host ('No route to host'): most likely a "
+                      "firewall on the controller's host rejects it; open TCP port {} there "
+                      "(firewalld: 'firewall-cmd --permanent --add-port={}/tcp', then "
+                      "'firewall-cmd --reload'). Or there is no route between the two: give an "
+                      "address in a network of both, with controller: {{{}: HOST:PORT}}",
+                      hosts::split_address(address).port, hosts::split_address(address).port, key));
+      case WayState::NoRoute:
         return finding(true,
                        fmt::format("cannot be reached from this host: there is no route; give an "
                                    "address in a network of both, with controller: {{{}: "

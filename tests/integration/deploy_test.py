@@ -302,6 +302,18 @@ class Faults(DeployTest):
         host.sh(f"ip route del unreachable {self.fleet.hosts[0].address}")
         self.up_with_n2()
 
+    @unittest.skipUnless(shutil.which("iptables"), "there is no 'iptables'")
+    def test_a_firewall_that_rejects(self):
+        """As firewalld does. "No route to host" was taken for a route that is missing."""
+        head = self.fleet.hosts[0]
+        for address, tables, reject in ((head.address, "iptables", "icmp-admin-prohibited"), (head.address6, "ip6tables", "icmp6-adm-prohibited")):
+            self.fleet.write_hosts(controller={"address": address, "listen": "[::]:7070"})
+            rule = f"INPUT -p tcp --dport 7070 -j REJECT --reject-with {reject}"
+            head.sh(f"{tables} -A {rule}")
+            self.addCleanup(head.sh, f"{tables} -D {rule}", False)
+            self.assertRegex(self.fleet.deploy("plan", code=1), r"n2: problem: .*: most likely a firewall on the controller's host rejects it; open TCP port 7070 there")
+            head.sh(f"{tables} -D {rule}")
+
     def test_killed_in_the_middle_of_an_upload(self):
         process = self.fleet.start("up")
         while "sending muster-agent" not in process.stderr.readline():

@@ -12,7 +12,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = "docs/operations/troubleshooting.md"
 # Of the operating system, or of gRPC.
-FOREIGN = {"Connection refused", "Timeout", "connect deadline", "No space left on device"}
+FOREIGN = {"Connection refused", "Timeout", "connect deadline", "No route to host", "No space left on device"}
 PLACEHOLDER = re.compile(r"\.\.\.|\{[^}]*\}")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 

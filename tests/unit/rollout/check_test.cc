@@ -200,7 +200,10 @@ TEST(Judge, EachProblemHasItsSentence) {
   EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::Refused; }), stops("refuses connections"));
   EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::Silent; }), stops("firewall"));
   EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::NoName; }), stops("does not know"));
-  EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::Unreachable; }), stops("no route"));
+  EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::Rejected; }),
+              stops("a firewall on the controller's host rejects it; open TCP port 7070 there"));
+  EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::Rejected; }), stops("no route"));
+  EXPECT_THAT(with([](HostCheck& c) { c.way = WayState::NoRoute; }), stops(": there is no route"));
   EXPECT_THAT(judged(good_check(), &kPrograms, std::chrono::hours(-13)), stops("behind"));
   EXPECT_THAT(judged(good_check(), &kPrograms, std::chrono::hours(1)),
               Contains(Field(&Finding::text, HasSubstr("3600 s ahead"))));
