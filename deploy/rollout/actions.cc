@@ -105,7 +105,7 @@ std::string make_dir(const std::string& dir, std::string_view mode) {
 std::string make_state_dir(const std::string& state_dir) {
   const std::string mark = fmt::format("{}/{}", state_dir, kStateMark);
   return fmt::format(
-      "if [ ! -d {0} ]; then mkdir -p -m 700 {0}; echo {2} > {1}; "
+      "if [ ! -d {0} ]; then mkdir -p -m 700 {0}; echo {2} | cat > {1}; "
       "elif [ -f {1} ]; then chmod 700 {0}; fi\n",
       shell_word(state_dir), shell_word(mark),
       shell_word("Made by muster deploy; 'muster deploy down --purge' removes this directory."));

@@ -28,9 +28,10 @@ constexpr Duration kTouchTimeMost = 20s;
 // $gone: the content of a lock whose owner is known to be gone. A stale lock stays where it is and
 // gets another owner: the one taker whose mkdir of `taken` succeeds compares the owner once more,
 // and replaces it. mkdir also touches the lock, so that no third one finds it stale.
+// `cat` writes the files: on a full disk sh's own printf says "I/O error".
 constexpr std::string_view kTakeLock = R"sh(
 LC_ALL=C; export LC_ALL
-mkdir -p "$state/deploy"
+mkdir -p "$state/deploy" || exit 1
 lock=$state/deploy/lock
 # A file was the lock of older releases, and its owner touched it. rm leaves a directory.
 if [ -f "$lock" ] && [ $(( $(date +%s) - $(stat -c %Y "$lock" 2>/dev/null || date +%s) )) -gt 60 ]
@@ -38,7 +39,7 @@ then
   rm -f "$lock" 2>/dev/null
 fi
 if why=$(mkdir "$lock" 2>&1); then
-  printf '%s' "$me" > "$lock/owner" && exit 0
+  printf '%s' "$me" | cat > "$lock/owner" && exit 0
   rm -rf "$lock"
   exit 1
 fi
@@ -54,7 +55,7 @@ if [ "$age" -gt 60 ] || { [ -n "$gone" ] && [ "$owner" = "$gone" ]; }; then
   fi
   if [ -n "$took" ]; then
     if [ "$(cat "$lock/owner" 2>/dev/null)" = "$owner" ]; then
-      printf '%s' "$me" > "$lock/owner.new" && mv -f "$lock/owner.new" "$lock/owner"
+      printf '%s' "$me" | cat > "$lock/owner.new" && mv -f "$lock/owner.new" "$lock/owner"
       replaced=$?
       rmdir "$lock/taken"
       exit "$replaced"
@@ -146,7 +147,12 @@ Result<void> ControllerHost::lock(Opener open) {
           });
       return {};
     }
-    if (output->status != kLockTaken) return fail(script_error("locking the deployment", *output));
+    if (output->status != kLockTaken) {
+      Error error = script_error("locking the deployment", *output);
+      with_host([&](Host& host) { add_room(error, host, places_.state_dir); });
+      error.message += "; nothing was changed";
+      return fail(std::move(error));
+    }
     const LockOwner owner = parse_lock_mark(output->out);
     if (!owner.gone || tries > 0)
       return fail(ErrorCode::Conflict,

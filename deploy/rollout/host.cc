@@ -81,6 +81,16 @@ Error script_error(std::string_view doing, const ssh::Output& output) {
                                  full ? "; the disk is full: make room, then run it again" : "")};
 }
 
+void add_room(Error& error, Host& host, const std::string& path) {
+  if (error.code != ErrorCode::ResourceExhausted) return;
+  const auto shown = host.run("LC_ALL=C; export LC_ALL; d=" + shell_word(path) + R"sh(
+while [ ! -d "$d" ] && [ "$d" != / ]; do d=$(dirname "$d"); done
+df -Pk "$d" 2>/dev/null | awk 'END { print $4 " KiB free on the disk of " $6 }'
+)sh");
+  if (!shown || !shown->ok() || shown->out.empty()) return;
+  error.message += fmt::format(" ('{}' on '{}': {})", path, host.name(), last_line(shown->out));
+}
+
 Result<Host> Host::open(const hosts::Login& login, const ssh::Options& options,
                         ssh::Prompts& prompts) {
   auto session = ssh::connect(target_of(login), options, prompts);

@@ -74,5 +74,7 @@ std::string below_home(const std::string& path);
 std::string last_line(std::string_view text);
 // A failed script as an error. A full disk is ResourceExhausted.
 Error script_error(std::string_view doing, const ssh::Output& output);
+// Adds to the error of a full disk how much room the disk of `path` has on the host.
+void add_room(Error& error, Host& host, const std::string& path);
 
 }  // namespace muster::rollout

@@ -37,7 +37,10 @@ Result<void> send_file(Host& host, std::string_view doing, const std::string& pr
            Set{"sum", file.sum}, Set{"unpack", file.gzip ? "gzip -dc" : "cat"},
            Set{"large", file.bytes.size() >= kLargeBytes ? "yes" : ""}),
       file.bytes, kUploadTimeMost);
-  if (!done) return fail(std::move(done.error()));
+  if (!done) {
+    add_room(done.error(), host, file.path);
+    return fail(std::move(done.error()));
+  }
   return {};
 }
 

@@ -265,6 +265,20 @@ class Ends(FaultsTest):
             self.assertFalse(self.sleepers(host), host.name)
         self.assert_left_nothing()
 
+    def test_a_full_disk_of_the_controllers_host(self):
+        """It was "printf: I/O error", without a word of a disk."""
+        self.fleet.place_programs()
+        self.fleet.deploy("up")
+        head = self.fleet.hosts[0]
+        head.sh(f"{BIN}/muster deploy supervise stop /opt/muster/controller")  # or it would make room
+        head.sh("mount -o remount,size=$(( $(df -Pk /var/lib | awk 'END { print $3 }') + 8 ))k /var/lib; cat /dev/zero > /var/lib/full 2>/dev/null; true")
+        self.addCleanup(head.sh, "mount -o remount,size=50% /var/lib; rm -f /var/lib/full")
+        full = r"No space left on device; the disk is full: make room, then run it again \('/var/lib/muster/controller' on '\S+': 0 KiB free on the disk of /var/lib\)"
+        self.assertRegex(self.fleet.deploy("down", "--force", code=70), f"locking the deployment: .*{full}; nothing was changed")
+        self.assertRegex(self.fleet.deploy("up", code=70), r"'/var/lib/muster/controller' has 0 MiB free, and needs 512 MiB; make room; nothing was changed")
+        head.sh("mount -o remount,size=50% /var/lib; rm /var/lib/full")
+        self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS - 1)
+
     def test_outputs_stay(self):
         self.fleet.place_programs()
         head, file = self.fleet.hosts[0], f"{HEAD}/outputs/job/checkpoint"

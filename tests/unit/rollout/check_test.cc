@@ -209,6 +209,22 @@ TEST(Judge, EachProblemHasItsSentence) {
               Contains(Field(&Finding::text, HasSubstr("3600 s ahead"))));
 }
 
+// A full disk showed itself by an error of the lock alone.
+TEST(Judge, AFullDiskOfADaemonThatRunsIsNoted) {
+  HostCheck check = good_check();
+  check.running = true;
+  check.programs = {{"muster", sha256_hex("m")},
+                    {"muster-agent", sha256_hex("a")},
+                    {"muster-worker", sha256_hex("w")}};
+  const auto noted =
+      Contains(AllOf(Field(&Finding::stops, false),
+                     Field(&Finding::text, HasSubstr("has 1 MiB free, and should"))));
+  EXPECT_THAT(judged(check), Not(noted));
+  check.state_disk.free_kb = 1024;
+  EXPECT_THAT(judged(check), noted);
+  EXPECT_THAT(judged(check), Not(Contains(Field(&Finding::stops, true))));
+}
+
 TEST(Judge, OnlyRootAndTheLoginUserOwnTheWayToThePrograms) {
   const auto with = [](const std::string& dirs, const std::string& user = "uid 0\n") {
     std::string output = good_output();
