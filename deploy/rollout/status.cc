@@ -1,10 +1,13 @@
 #include "deploy/rollout/status.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
 
 #include "common/base/version.h"
+#include "deploy/rollout/actions.h"
 #include "deploy/rollout/controller_host.h"
 #include "deploy/rollout/foreign.h"
 #include "deploy/rollout/instance.h"
@@ -18,8 +21,15 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
   std::optional<Manifest> manifest;
   std::string other, trouble = "the controller's host is not reachable";
   bool answers = false;
+  // Of those that do not run.
+  std::vector<std::string> log_ends(surveyed.size());
+  const auto read_log_end = [](Host& host, const Surveyed& one) {
+    if (one.check.running || one.check.current.empty()) return std::string();
+    return log_end(host, one.wanted.role, one.check.places);
+  };
   if (Surveyed& first = surveyed.front(); !first.error) {
     ControllerHost controller(std::move(*first.host), first.check.places);
+    log_ends.front() = controller.with_host([&](Host& host) { return read_log_end(host, first); });
     if (auto read = controller.read_manifest()) {
       manifest = std::move(*read);
       other = why_not_deployed_by(file.cluster, manifest ? &*manifest : nullptr,
@@ -40,7 +50,9 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
   for_each_host(surveyed.size(), [&](std::size_t i) {
     Surveyed& one = surveyed[i];
     const auto at = nodes.find(one.wanted.name);
-    if (one.wanted.role == Role::Agent && !one.error && at != nodes.end() && at->second.alive)
+    if (one.wanted.role != Role::Agent || one.error) return;
+    log_ends[i] = read_log_end(*one.host, one);
+    if (at != nodes.end() && at->second.alive)
       not_own[i] = why_not_own(*one.host, one.check.places, at->second.instance);
   });
   for (std::size_t i = 0; i < surveyed.size(); ++i) {
@@ -68,7 +80,9 @@ std::vector<DaemonStatus> read_status(const hosts::HostsFile& file, const Crew& 
     } else if (!row.registered && !not_own[i].value_or("").empty()) {
       row.text = *not_own[i];
     } else if (!row.running) {
-      row.text = "it does not run; 'muster deploy up' starts it";
+      row.text = fmt::format(
+          "it does not run; 'muster deploy up' starts it{}",
+          log_ends[i].empty() ? "" : fmt::format("; its log ends with: {}", log_ends[i]));
     } else if (!row.registered) {
       row.text = answers ? "it runs, and the controller does not see it" : trouble;
     }
