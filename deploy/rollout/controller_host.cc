@@ -201,7 +201,9 @@ void ControllerHost::unlock() {
       lock_variables() + variable("state", places_.state_dir) + variable("mark", kStateMark) +
       fmt::format("{} && rm -rf \"$lock\"\n", kIsMine) +
       "rmdir \"$state/deploy\" 2>/dev/null\n"
-      "[ \"$(ls -A \"$state\")\" = \"$mark\" ] && rm -f \"$state/$mark\" && rmdir \"$state\"; :\n";
+      "above=${state%/*}\n"
+      "[ \"$(ls -A \"$state\")\" = \"$mark\" ] && rm -f \"$state/$mark\" && rmdir \"$state\" &&\n"
+      "case ${above##*/} in muster|state) rmdir \"$above\" 2>/dev/null ;; esac; :\n";
   (void)with_host([&](Host& host) { return host.run(script); });
   locked_ = false;
 }

@@ -21,6 +21,13 @@ bool is_gone(const Error& error) {
   return error.code == ErrorCode::Unreachable || error.code == ErrorCode::TimedOut;
 }
 
+// No controller of this state directory has ever served, and no agent was put anywhere: a first
+// `up` failed. A controller that fails at its start may have made its journal, without a cluster's
+// id.
+bool never_served(const HostCheck& check, const Manifest& manifest) {
+  return !check.running && check.cluster.value_or("").empty() && manifest.agents.empty();
+}
+
 // `drained`: the nodes that it drained, and that are to be undrained at the end.
 Result<void> end_jobs(ControllerHost& controller, bool running, const DownRequest& request,
                       std::vector<std::string>& drained) {
@@ -128,7 +135,8 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request) {
                                "is it the right hosts.yaml?",
                                cluster, head.login.host, manifest.cluster));
   std::vector<std::string> drained;
-  if (allowed) allowed = end_jobs(controller, first.check.running, request, drained);
+  if (allowed && !never_served(first.check, manifest))
+    allowed = end_jobs(controller, first.check.running, request, drained);
   if (!allowed) {
     (void)controller.undrain(drained);
     controller.unlock();

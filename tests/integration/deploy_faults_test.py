@@ -279,6 +279,30 @@ class Ends(FaultsTest):
         head.sh("mount -o remount,size=50% /var/lib; rm /var/lib/full")
         self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS - 1)
 
+    def test_down_after_a_first_up_that_failed(self):
+        """It asked for 'up' or --force, for it could not know whether jobs run. None can: no controller has served, no agent is there."""
+        head = self.fleet.hosts[0]
+        head.sh("echo 'users: {ann: king}' > /etc/roles.yaml")
+        self.addCleanup(head.sh, "rm -f /etc/roles.yaml")
+        self.fleet.write_hosts(controller={"access": "/etc/roles.yaml"})
+        for made in ("", f"mkdir {HEAD}/journal"):  # by a controller that ended at its start
+            self.fleet.place_programs([0])
+            self.assertIn("the controller was not started", self.fleet.deploy("up", code=70))
+            head.sh(made)
+            self.assertRegex(self.fleet.deploy("down", "--purge"), r"controller .* done")
+            self.assert_left_nothing()
+
+    def test_status_shows_why_a_daemon_ended(self):
+        self.fleet.place_programs()
+        self.fleet.deploy("up")
+        for number, role in ((1, "agent"), (0, "controller")):
+            host = self.fleet.hosts[number]
+            host.sh(f"{BIN}/muster deploy supervise stop /opt/muster/{role}; echo the last word of the {role} >> /var/lib/muster/{role}/muster-{role}.log")
+            status = self.fleet.deploy("status", code=1)
+            self.assertIn(f"it does not run; 'muster deploy up' starts it; its log ends with: the last word of the {role}", status)
+        self.fleet.deploy("up")
+        self.assertNotIn("the last word", self.fleet.deploy("status"))
+
     def test_outputs_stay(self):
         self.fleet.place_programs()
         head, file = self.fleet.hosts[0], f"{HEAD}/outputs/job/checkpoint"
