@@ -1,9 +1,12 @@
 #include "deploy/rollout/check_script.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <span>
 
 #include "common/base/controls.h"
 #include "common/base/utf8.h"
@@ -116,7 +119,6 @@ main() {
   done
   [ -L "$prefix/current" ] && say current "$(readlink "$prefix/current")"
   pid=
-  own_ports=
   config=$prefix/$role/command-line
   unit=muster-$role.service
   if [ -n "$systemd" ]; then
@@ -143,8 +145,6 @@ main() {
     say running "$pid"
     say running-exe "$(sum < "/proc/$pid/exe")"
     say running-words "$(sum < "/proc/$pid/cmdline")"
-    own_ports=$(tr '\0' '\n' < "/proc/$pid/cmdline" |
-      sed -n -e 's/^--listen=.*:\([0-9]*\)$/\1/p' -e 's/^--enrol=.*:\([0-9]*\)$/\1/p')
   fi
   if [ "$role" = agent ] && [ -f "$prefix/agent/credentials.pem" ]; then
     say credentials there
@@ -155,21 +155,21 @@ main() {
     say credentials-cluster "$(printf '%s\n' "$shown" | sed -n 's/^cluster  *//p')"
     say credentials-key "$(printf '%s\n' "$shown" | sed -n 's/^key  *//p')"
   fi
-  listens() {
-    hex=$(printf '%04X' "$1")
-    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
-      awk -v p=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == p { found = 1 }
-                        END { exit !found }'
-  }
-  # Another program than the controller that runs has it.
+  # Another program than the controller that runs listens at port $1, at one of the addresses of $2
+  # or, where that is empty, at any.
   taken() {
-    for own in $own_ports; do [ "$own" = "$1" ] && return 1; done
-    listens "$1"
+    { [ -n "$pid" ] && ls -l "/proc/$pid/fd" | sed -n 's/.*socket:\[\([0-9]*\)\]$/own \1/p'
+      cat /proc/net/tcp /proc/net/tcp6; } 2>/dev/null |
+      awk -v port="$(printf '%04X' "$1")" -v at="$2" '
+        $1 == "own" { own[$2] = 1; next }
+        $4 == "0A" && !($10 in own) && split($2, place, ":") == 2 && place[2] == port &&
+          (at == "" || index(at, " " place[1] " ")) { found = 1 }
+        END { exit !found }'
   }
   if [ "$role" = controller ]; then
     read -r low < /proc/sys/net/ipv4/ip_unprivileged_port_start && say ports-from "$low"
-    [ -n "$listen_port" ] && taken "$listen_port" && say port-taken yes
-    [ -n "$enrol_port" ] && taken "$enrol_port" && say enrol-port-taken yes
+    [ -n "$listen_port" ] && taken "$listen_port" "$listen_rivals" && say port-taken yes
+    [ -n "$enrol_port" ] && taken "$enrol_port" "$enrol_rivals" && say enrol-port-taken yes
     if [ -n "$access" ]; then
       if [ ! -f "$access" ]; then say access missing
       elif [ ! -r "$access" ]; then say access unreadable; fi
@@ -183,6 +183,29 @@ main() {
 }
 main </dev/null 2>/dev/null
 )sh";
+
+// As /proc/net/tcp and tcp6 write it: words of 32 bits, the last byte of each first.
+std::string kernel_text(std::span<const unsigned char> bytes) {
+  std::string out;
+  for (std::size_t word = 0; word < bytes.size(); word += 4)
+    for (std::size_t i = 4; i-- > 0;) out += fmt::format("{:02X}", bytes[word + i]);
+  return out;
+}
+
+// The addresses that nobody may listen at where the controller is to listen at `host`, each between
+// blanks. Empty: any, for `host` is a wildcard or a name. A wildcard of IPv6 takes both families.
+std::string rivals_of(const std::string& host) {
+  std::array<unsigned char, 16> bytes{};
+  constexpr std::string_view kAny = "00000000000000000000000000000000";
+  if (::inet_pton(AF_INET, host.c_str(), bytes.data()) == 1) {
+    const std::string text = kernel_text(std::span(bytes).first(4));
+    if (text == kAny.substr(0, 8)) return {};
+    return fmt::format(" {0} 0000000000000000FFFF0000{0} {1} {2} ", text, kAny.substr(0, 8), kAny);
+  }
+  if (::inet_pton(AF_INET6, host.c_str(), bytes.data()) != 1) return {};
+  const std::string text = kernel_text(bytes);
+  return text == kAny ? "" : fmt::format(" {} {} ", text, kAny);
+}
 
 bool plain_sha(std::string_view text) {
   return text.size() == 64 && std::ranges::all_of(text, [](char c) {
@@ -334,7 +357,10 @@ std::string check_script(const CheckQuery& query) {
   set("way_host", query.way_host);
   set("way_port", number(query.way_port));
   set("listen_port", number(query.listen_port));
-  set("enrol_host", query.enrol_host);
+  set("listen_rivals", rivals_of(query.listen_host));
+  const bool agent = query.wanted.role == Role::Agent;
+  set("enrol_host", agent ? query.enrol_host : "");
+  set("enrol_rivals", agent ? "" : rivals_of(query.enrol_host));
   set("enrol_port", number(query.enrol_port));
   return text + std::string(kScript);
 }

@@ -86,8 +86,9 @@ struct CheckQuery {
   std::string version;
   std::string way_host;  // empty: no way is tried
   unsigned way_port = 0;
+  std::string listen_host;   // of listen_port
   unsigned listen_port = 0;  // 0: no port is checked
-  std::string enrol_host;    // as way_host
+  std::string enrol_host;    // agent: as way_host; controller: as listen_host
   unsigned enrol_port = 0;   // agent: of enrol_host; controller: as listen_port
 };
 

@@ -128,8 +128,9 @@ Result<std::vector<Outcome>> take_down(const DownRequest& request) {
     return std::vector<Outcome>();
   }
   Manifest manifest = std::move(**found);
-  Result<void> allowed;
-  if (manifest.cluster != cluster)
+  Result<void> allowed = controller.with_host(
+      [&](Host& host) { return check_again(first, host, head, nullptr, {}, false); });
+  if (allowed && manifest.cluster != cluster)
     allowed = fail(ErrorCode::Conflict,
                    fmt::format("taking cluster '{}' down: the manifest on '{}' is of cluster '{}'; "
                                "is it the right hosts.yaml?",

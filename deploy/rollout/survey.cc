@@ -18,22 +18,23 @@ std::int64_t wall_seconds() {
       .count();
 }
 
-Result<void> run_check(Surveyed& one, const hosts::Controller& controller,
+Result<void> run_check(Surveyed& one, Host& host, const hosts::Controller& controller,
                        const std::string& version) {
   CheckQuery query{.wanted = one.wanted, .version = version};
   if (one.wanted.role == Role::Agent) {
     const hosts::HostPort address = hosts::split_address(controller.address);
     query.way_host = address.host;
     query.way_port = address.port;
-    const hosts::HostPort enrol = hosts::split_address(enrol_address(one.wanted));
-    query.enrol_host = enrol.host;
-    query.enrol_port = enrol.port;
   } else {
-    query.enrol_port = hosts::split_address(enrol_address(one.wanted)).port;
-    query.listen_port = hosts::split_address(controller.listen).port;
+    const hosts::HostPort listen = hosts::split_address(controller.listen);
+    query.listen_host = listen.host;
+    query.listen_port = listen.port;
   }
+  const hosts::HostPort enrol = hosts::split_address(enrol_address(one.wanted));
+  query.enrol_host = enrol.host;
+  query.enrol_port = enrol.port;
   const std::int64_t before = wall_seconds();
-  auto text = one.host->need_long("checking '" + one.host->name() + "'", check_script(query));
+  auto text = host.need_long("checking '" + host.name() + "'", check_script(query));
   const std::int64_t after = wall_seconds();
   if (!text) return fail(std::move(text.error()));
   auto check = parse_check(*text);
@@ -109,7 +110,7 @@ std::vector<Surveyed> survey(const std::vector<Wanted>& wanted, const hosts::Con
       }
       crew.progress(one.wanted.name, *installed);
     }
-    if (auto checked = run_check(one, controller, version); !checked)
+    if (auto checked = run_check(one, *one.host, controller, version); !checked)
       one.error = std::move(checked.error());
   });
   // One that is to be started again may listen elsewhere by now.
@@ -137,10 +138,10 @@ std::vector<Surveyed> survey(const std::vector<Wanted>& wanted, const hosts::Con
   return out;
 }
 
-Result<void> check_again(Surveyed& one, const hosts::Controller& controller,
+Result<void> check_again(Surveyed& one, Host& host, const hosts::Controller& controller,
                          const Programs* programs, const std::string& version,
                          bool controller_runs) {
-  if (auto checked = run_check(one, controller, version); !checked) return checked;
+  if (auto checked = run_check(one, host, controller, version); !checked) return checked;
   judge_one(one, programs, version, controller_runs);
   return {};
 }

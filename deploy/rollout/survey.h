@@ -55,8 +55,8 @@ struct Surveyed {
 std::vector<Surveyed> survey(const std::vector<Wanted>& wanted, const hosts::Controller& controller,
                              const Programs* programs, const std::string& version,
                              const Crew& crew);
-// Runs the check once more on one host, and judges it again.
-Result<void> check_again(Surveyed& one, const hosts::Controller& controller,
+// Runs the check once more on one host, over the session of `host`, and judges it again.
+Result<void> check_again(Surveyed& one, Host& host, const hosts::Controller& controller,
                          const Programs* programs, const std::string& version,
                          bool controller_runs);
 

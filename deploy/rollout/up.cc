@@ -47,12 +47,7 @@ class Up {
   Result<std::vector<Outcome>> run() {
     Surveyed& first = all_.front();
     if (first.error) return fail(std::move(*first.error));
-    if (!request_.new_ca) mark_foreign(all_);
-    mark_loopback(all_);
-    if (first.stopped())
-      return fail(ErrorCode::Internal,
-                  fmt::format("bringing up the controller on '{}': {}; nothing was changed",
-                              first.wanted.login.host, first.why()));
+    if (auto may = may_begin(); !may) return fail(std::move(may.error()));
     controller_ = std::make_unique<ControllerHost>(std::move(*first.host), first.check.places);
     auto locked = controller_->lock(opener(first.wanted.login, request_.crew));
     if (!locked) return fail(std::move(locked.error()));
@@ -81,7 +76,36 @@ class Up {
     return out;
   }
 
+  // Marks what the judge of one host does not know.
+  Result<void> may_begin() {
+    if (!request_.new_ca) mark_foreign(all_);
+    mark_loopback(all_);
+    const Surveyed& first = all_.front();
+    if (!first.stopped()) return {};
+    return fail(ErrorCode::Internal,
+                fmt::format("bringing up the controller on '{}': {}; nothing was changed",
+                            first.wanted.login.host, first.why()));
+  }
+
+  // Another one may have deployed between the survey and the lock.
+  void check_all_again() {
+    const auto check = [&](Surveyed& one, Host& host, bool controller_runs) {
+      if (auto checked = check_again(one, host, request_.file.controller, &request_.programs,
+                                     version(), controller_runs);
+          !checked)
+        one.error = std::move(checked.error());
+    };
+    Surveyed& first = all_.front();
+    controller_->with_host([&](Host& host) { check(first, host, false); });
+    const bool controller_runs = first.check.running && !first.steps.start;
+    for_each_host(all_.size(), [&](std::size_t i) {
+      if (i > 0 && !all_[i].stopped()) check(all_[i], *all_[i].host, controller_runs);
+    });
+  }
+
   Result<void> locked_run() {
+    check_all_again();
+    if (auto may = may_begin(); !may) return may;
     if (request_.new_ca)
       for (Surveyed& one : all_) one.steps = with_new_ca(one.steps, one.wanted.role);
     auto found = controller_->read_manifest();
@@ -184,6 +208,8 @@ class Up {
                                 })));
       ::poll(nullptr, 0, kAskEveryMs);
     }
+    controller_noted_ =
+        manifest_.controller.whole && same_way(manifest_.controller.login, one.wanted.login);
     record(manifest_.controller, one, true);
     outcomes_.front().good = true;
     outcomes_.front().changed = !one.steps.none();
@@ -197,8 +223,8 @@ class Up {
       Surveyed& one = all_[i];
       if (i == 0 || one.stopped()) return;
       if (one.check.way == WayState::Refused || one.check.enrol_way == WayState::Refused) {
-        if (auto checked =
-                check_again(one, request_.file.controller, &request_.programs, version(), true);
+        if (auto checked = check_again(one, *one.host, request_.file.controller, &request_.programs,
+                                       version(), true);
             !checked)
           one.error = std::move(checked.error());
       }
@@ -238,8 +264,8 @@ class Up {
   Result<void> read_credentials_again(Surveyed& one) {
     if (!one.check.current.empty() || !one.check.credentials_there) return {};
     const Steps steps = one.steps;
-    if (auto checked =
-            check_again(one, request_.file.controller, &request_.programs, version(), true);
+    if (auto checked = check_again(one, *one.host, request_.file.controller, &request_.programs,
+                                   version(), true);
         !checked)
       return checked;
     if (request_.new_ca || one.check.credentials_cluster != cluster_id_) one.steps.issue = true;
@@ -342,8 +368,8 @@ class Up {
   }
 
   Result<void> write_end() {
-    bool changed =
-        outcomes_.front().changed || std::ranges::any_of(outcomes_left_, &Outcome::changed);
+    bool changed = !controller_noted_ || outcomes_.front().changed ||
+                   std::ranges::any_of(outcomes_left_, &Outcome::changed);
     for (std::size_t i = 1; i < all_.size(); ++i) {
       const auto at = manifest_.agents.find(all_[i].wanted.name);
       if (!outcomes_[i].good) continue;
@@ -391,6 +417,7 @@ class Up {
   Manifest manifest_;
   std::string cluster_id_;
   RevokedKeys revoked_;
+  bool controller_noted_ = false;       // the manifest has its login, and that it is whole
   std::vector<Outcome> outcomes_left_;  // of nodes that are no longer in the file
 };
 

@@ -65,7 +65,14 @@ class Places(FaultsTest):
         self.addCleanup(lambda: os.path.exists(key) and os.rename(key, f"{self.fleet.folder}/id"))
         self.fleet.write_hosts(defaults={"identity": key})
         self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
-        self.assertEqual(self.fleet.hosts[0].sh(f"grep -c id.new {HEAD}/deploy/manifest.json").strip(), str(HOSTS))
+        manifest = f"grep -c id.new {HEAD}/deploy/manifest.json; true"
+        self.assertEqual(self.fleet.hosts[0].sh(manifest).strip(), str(HOSTS))
+        # Also where it is the controller's login alone.
+        shutil.copy(key, f"{self.fleet.folder}/id")
+        for of_controller, count in (({}, 0), ({"identity": key}, 1)):
+            self.fleet.write_hosts(controller=of_controller)
+            self.assertEqual(self.fleet.deploy("up").count(" unchanged "), HOSTS)
+            self.assertEqual(self.fleet.hosts[0].sh(manifest).strip(), str(count))
         os.rename(key, f"{self.fleet.folder}/id")
         self.fleet.write_hosts()
         self.fleet.deploy("down", "--purge")

@@ -375,17 +375,23 @@ TEST(Judge, OnlyRootHasTheLowPorts) {
   EXPECT_THAT(judge(input), stops("may not listen at the enrolment port (head:444)"));
 }
 
-// The ports of the controller that runs are those of its command line.
-TEST(CheckScript, ThePortsOfTheControllerItselfAreNotTaken) {
+int listener_at(std::uint32_t host, unsigned& port) {
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(host)}};
   socklen_t size = sizeof(address);
   auto* const at = reinterpret_cast<sockaddr*>(&address);
-  ASSERT_EQ(::bind(listener, at, size), 0);
-  ASSERT_EQ(::listen(listener, 1), 0);
-  ASSERT_EQ(::getsockname(listener, at, &size), 0);
-  const unsigned port = ntohs(address.sin_port);
+  EXPECT_EQ(::bind(listener, at, size), 0);
+  EXPECT_EQ(::listen(listener, 1), 0);
+  EXPECT_EQ(::getsockname(listener, at, &size), 0);
+  port = ntohs(address.sin_port);
+  return listener;
+}
 
+// Ports were compared without addresses: a controller that was to listen at another address of the
+// same port would have met somebody else's socket at its start, when the old one was stopped.
+TEST(CheckScript, AnotherProgramsSocketTakesAnAddress) {
+  unsigned port = 0;
+  const int listener = listener_at(INADDR_LOOPBACK + 1, port);
   const LocalHost local;
   local.program(local.bin("id"), "echo 1500\n");  // not root, so without systemd
   CheckQuery query{.wanted = wanted(), .version = "1"};
@@ -393,10 +399,12 @@ TEST(CheckScript, ThePortsOfTheControllerItselfAreNotTaken) {
   query.wanted.login.prefix = (local.dir() / "opt").string();
   query.wanted.state_dir = (local.dir() / "state").string();
   query.listen_port = query.enrol_port = port;
-  // Whether the two ports are taken, with a controller of this word.
-  const auto taken = [&](const std::string& word) {
-    const auto pid = process::spawn(
-        {.path = "/bin/sleep", .argv = {word, "600"}, .env = {"PATH=/bin"}, .cwd = "/"});
+  // Whether the two ports are taken. With `own` the controller has the socket.
+  const auto taken = [&](const std::string& host, bool own) {
+    process::SpawnRequest request{
+        .path = "/bin/sleep", .argv = {"sleep", "600"}, .env = {"PATH=/bin"}, .cwd = "/"};
+    if (own) request.in_fd = listener;
+    const auto pid = process::spawn(request);
     EXPECT_TRUE(pid);
     const auto child = process::identify(pid ? *pid : 1);
     const auto self = process::self();
@@ -412,14 +420,23 @@ TEST(CheckScript, ThePortsOfTheControllerItselfAreNotTaken) {
     }
     EXPECT_TRUE(check && check->running && check->ports_from < 65536);
     EXPECT_EQ(check->port_taken, check->enrol_port_taken);
+    EXPECT_EQ(check->enrol_way, WayState::Unknown);
     return check->port_taken;
   };
-  EXPECT_TRUE(taken("--listen=0.0.0.0:1"));
-  EXPECT_TRUE(taken(fmt::format("--controller=0.0.0.0:{}", port)));
-  EXPECT_FALSE(taken(fmt::format("--listen=0.0.0.0:{}", port)));
-  EXPECT_FALSE(taken(fmt::format("--enrol=[::]:{}", port)));
+  for (const char* same : {"127.0.0.2", "0.0.0.0", "::", "head.example", ""}) {
+    EXPECT_TRUE(taken(same, false)) << same;
+    EXPECT_FALSE(taken(same, true)) << same;
+  }
+  for (const char* other : {"127.0.0.1", "::1", "10.0.0.1"})
+    EXPECT_FALSE(taken(other, false)) << other;
   ::close(listener);
-  EXPECT_FALSE(taken("--listen=0.0.0.0:1"));
+  const int wildcard = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in6 any{.sin6_family = AF_INET6, .sin6_port = htons(static_cast<std::uint16_t>(port))};
+  ASSERT_EQ(::bind(wildcard, reinterpret_cast<sockaddr*>(&any), sizeof(any)), 0);
+  ASSERT_EQ(::listen(wildcard, 1), 0);
+  for (const char* each : {"127.0.0.1", "::1", "0.0.0.0"}) EXPECT_TRUE(taken(each, false)) << each;
+  ::close(wildcard);
+  EXPECT_FALSE(taken("", false));
 }
 
 TEST(Judge, AControllerAndAnAgentThatAreBothRootOnOneHostAreNoted) {
