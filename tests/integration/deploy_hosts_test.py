@@ -146,6 +146,14 @@ class Clocks(FieldTest):
     count = 4
     options = {1: wrong_clock(-2 * 3600), 2: wrong_clock(25 * 3600)}
 
+    def offset_of_a_login(self, host):
+        folder = self.fleet.folder
+        return subprocess.run(
+            ["ssh", "-F", "none", "-i", f"{folder}/id", "-o", f"UserKnownHostsFile={folder}/known_hosts", "-o", "BatchMode=yes", f"root@{host.address}",
+             "echo offset=$MUSTER_WALL_CLOCK_OFFSET_MS"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=DEADLINE,
+        ).stdout  # fmt: skip
+
     def test_it(self):
         self.fleet.place_programs()
         plan = self.fleet.deploy("plan", code=1)
@@ -157,8 +165,9 @@ class Clocks(FieldTest):
         self.assertCountEqual(self.nodes(), ["n1", "n3"])
         # Its clock is set.
         host = self.fleet.hosts[2]
+        self.assertEqual(self.offset_of_a_login(host), f"offset={25 * 3600 * 1000}\n")
         host.sh(f"echo 0 > /tmp/clock; sed -i '/SetEnv/d' {host.files}/sshd_config; kill -HUP $(cat /proc/1/task/1/children | cut -d' ' -f1)")
-        wait_until(lambda: "7200" not in host.sh("true") and host.listens(), within=30, what="sshd")
+        wait_until(lambda: self.offset_of_a_login(host) == "offset=\n", within=30, what="sshd with its new configuration")
         up = self.fleet.deploy("up")
         self.assertEqual((up.count(" done "), up.count(" unchanged ")), (1, 3), up)
         self.assert_up()
@@ -492,10 +501,11 @@ class Disks(FieldTest):
         try:
             fleet.deploy("up")
             self.assert_up()
-            job = ("name: one\\nengine: command\\nlaunch: {run: uname -n}\\nresources: {nodes: 1, devices: 1, type: cpu, select: {name: n1}}\\n"
-                   "outputs: {dir: /var/lib/out}\\n").replace(", select: {name: n1}", "")  # fmt: skip
+            job = ("name: one\\nengine: command\\nlaunch: {run: uname -n}\\nresources: {nodes: 1, devices: 1, type: cpu, hosts: [n1]}\\n"
+                   "outputs: {dir: /var/lib/out}\\n")  # fmt: skip
             fleet.hosts[0].sh(f"printf '{job}' > /var/lib/one.yaml")
             fleet.muster("run", "/var/lib/one.yaml", "-q", "--timeout", "60s")
+            self.assertIn(fleet.hosts[1].name, fleet.muster("logs", "one"))
             fleet.deploy("down", "--purge")
         finally:
             for host in fleet.hosts[:2]:

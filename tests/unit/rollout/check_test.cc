@@ -106,6 +106,32 @@ TEST(CheckScript, CgroupsOfVersion2HaveTwoPlaces) {
   EXPECT_FALSE(found(""));
 }
 
+// A unit's program needs a label that SELinux lets systemd start.
+TEST(CheckScript, SelinuxThatEnforcesIsNoted) {
+  const LocalHost local;
+  local.program(local.bin("id"), "echo 0\n");
+  local.program(local.bin("systemctl"), ":\n");
+  const auto findings = [&](const std::string& enforce) {
+    const std::string place = "/sys/fs/selinux/enforce";
+    const auto there = local.dir() / "enforce";
+    std::filesystem::remove(there);
+    if (!enforce.empty()) local.write(there, enforce);
+    std::string script = check_script({.wanted = wanted(), .version = "0.1.0", .way_host = {}});
+    script.replace(script.find(place), place.size(), there.string());
+    const auto check = parse_check(local.run("sh -s", script).out);
+    EXPECT_TRUE(check && check->systemd);
+    EXPECT_EQ(check->selinux_enforcing, enforce == "1");
+    return judged(*check);
+  };
+  const auto noted = Contains(
+      AllOf(Field(&Finding::stops, false),
+            Field(&Finding::text,
+                  HasSubstr("if the daemon does not start, run 'restorecon -R /opt/muster'"))));
+  EXPECT_THAT(findings("1"), noted);  // as the kernel writes it, without a line end
+  EXPECT_THAT(findings("0"), Not(noted));
+  EXPECT_THAT(findings(""), Not(noted));
+}
+
 // A unit of a package is in another directory than ours; systemctl names it.
 TEST(CheckScript, AUnitThatDeployDidNotWriteIsForeign) {
   const LocalHost local;
@@ -413,6 +439,7 @@ TEST(CheckScript, AnotherProgramsSocketTakesAnAddress) {
     local.write(local.dir() / "opt/controller/supervisor",
                 fmt::format("{} {} {} {} {}\n", boot->str(), self->pid, self->start_time,
                             child->pid, child->start_time));
+    query.listen_host = query.enrol_host = host;
     const auto check = parse_check(local.run("sh -s", check_script(query)).out);
     if (pid) {
       ::kill(*pid, SIGKILL);
