@@ -142,11 +142,11 @@ class Judge {
          check_.running ? 0 : kStateKb);
     // What runs goes on. But a full disk may let nothing be written, and nobody deploy.
     if (check_.running && !check_.state_disk.has("ro") && check_.state_disk.free_kb < kStateKb)
-      note(fmt::format(
-          "the state directory '{}' has {} MiB free, and should have {} MiB; make room, "
-          "or the {} cannot write, and 'up' may fail",
-          check_.places.state_dir, mib(check_.state_disk.free_kb), mib(kStateKb),
-          program_of(in_.wanted.role)));
+      note(
+          fmt::format("the state directory '{}' has {} MiB free, and should have {} MiB; make room "
+                      "before the {} cannot write and 'up' fails",
+                      check_.places.state_dir, mib(check_.state_disk.free_kb), mib(kStateKb),
+                      program_of(in_.wanted.role)));
     if (is_network_disk(check_.state_disk.type))
       stop(
           fmt::format("the state directory '{}' is on a network disk ({}); it must be on a disk "

@@ -45,9 +45,8 @@ class Up {
   }
 
   Result<std::vector<Outcome>> run() {
-    Surveyed& first = all_.front();
-    if (first.error) return fail(std::move(*first.error));
     if (auto may = may_begin(); !may) return fail(std::move(may.error()));
+    Surveyed& first = all_.front();
     controller_ = std::make_unique<ControllerHost>(std::move(*first.host), first.check.places);
     auto locked = controller_->lock(opener(first.wanted.login, request_.crew));
     if (!locked) return fail(std::move(locked.error()));
@@ -76,11 +75,12 @@ class Up {
     return out;
   }
 
-  // Marks what the judge of one host does not know.
+  // Marks what the judge of one host does not know. An error: nothing is to be changed.
   Result<void> may_begin() {
+    const Surveyed& first = all_.front();
+    if (first.error) return fail(Error(*first.error));
     if (!request_.new_ca) mark_foreign(all_);
     mark_loopback(all_);
-    const Surveyed& first = all_.front();
     if (!first.stopped()) return {};
     return fail(ErrorCode::Internal,
                 fmt::format("bringing up the controller on '{}': {}; nothing was changed",
