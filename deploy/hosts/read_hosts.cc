@@ -52,8 +52,11 @@ class Reader {
  private:
   void problem(const Node& at, std::string message) {
     if (out_.problems.size() >= spec::kProblemsMax) return;
-    out_.problems.push_back(
-        {.line = at.line, .column = at.column, .key = {}, .message = std::move(message)});
+    // An empty text has no node with a place.
+    out_.problems.push_back({.line = std::max(at.line, 1U),
+                             .column = std::max(at.column, 1U),
+                             .key = {},
+                             .message = std::move(message)});
   }
 
   void unknown(const Node& key, std::span<const std::string_view> known) {
@@ -65,7 +68,9 @@ class Reader {
 
   void top(const Node& root) {
     if (root.kind != Node::Kind::Map)
-      return problem(root, "the file is no map; it needs the keys 'controller' and 'agents'");
+      return problem(root, root.kind == Node::Kind::Null
+                               ? "the file is empty; it needs the keys 'controller' and 'agents'"
+                               : "the file is no map; it needs the keys 'controller' and 'agents'");
     for (const Node& key : root.keys)
       if (std::ranges::find(kTopKeys, key.text) == kTopKeys.end()) unknown(key, kTopKeys);
     if (const Node* cluster = root.get("cluster"); cluster != nullptr && !is_none(*cluster)) {

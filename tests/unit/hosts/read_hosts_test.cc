@@ -189,6 +189,9 @@ TEST(ReadHosts, WhatIsMissingIsNamed) {
   EXPECT_THAT(problems_of("agents: [a]"), ElementsAre(HasSubstr("'controller' is missing")));
   EXPECT_THAT(problems_of("controller: a"), ElementsAre(HasSubstr("'agents' is missing")));
   EXPECT_THAT(problems_of("[]"), ElementsAre(HasSubstr("the file is no map")));
+  // It had no place, so the error did not name the file.
+  for (const char* empty : {"", "# nothing\n", "\n"})
+    EXPECT_THAT(problems_of(empty), ElementsAre(HasSubstr("1:1: the file is empty; it needs")));
   EXPECT_THAT(problems_of("controller: {host: a, listen: b}\nagents: [a]"),
               ElementsAre(HasSubstr("listen: 'b' has no port")));
 }
