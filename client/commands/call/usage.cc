@@ -10,15 +10,47 @@
 #include <utility>
 #include <vector>
 
+#include "client/render/wrap.h"
 #include "common/text/words.h"
 
 namespace muster::client {
 namespace {
 
+constexpr std::size_t kHelpColumns = 80;
+
+// Where the text of a line of a help page begins, and where its further rows are to begin.
+// `texts`: the column of what options and verbs do.
+std::size_t text_column(std::string_view line, std::size_t texts) {
+  const std::size_t blanks = line.find_first_not_of(' ');
+  if (blanks == 2) return texts;
+  if (blanks == std::string_view::npos) return 0;
+  std::size_t column = blanks;
+  for (const std::string_view label : {"exit codes:", "exit:", "example:", "variables:"})
+    if (line.starts_with(label)) column = line.find_first_not_of(' ', label.size());
+  // What is said of a command stands in a column of its own.
+  constexpr std::string_view kGap = "   ";
+  while (column < line.size() && line.find(kGap, column) < line.size())
+    column = line.find_first_not_of(' ', line.find(kGap, column));
+  return std::min(column, line.size());
+}
+
 // The help page prints an option's value type next to the option, and its default after its text.
-// Its variable follows from its name, so only the main help explains the rule.
+// Its variable follows from its name, so only the main help explains the rule. No line is longer
+// than kHelpColumns, also in a pipe: people read it with a pager.
 class HelpFormatter final : public CLI::Formatter {
  public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    const std::string page = CLI::Formatter::make_help(app, std::move(name), mode);
+    std::string out;
+    for (std::size_t at = 0; at < page.size();) {
+      const std::size_t end = std::min(page.find('\n', at), page.size());
+      const std::string_view line = std::string_view(page).substr(at, end - at);
+      out += render::wrap(line, text_column(line, get_column_width()), kHelpColumns) + "\n";
+      at = end + 1;
+    }
+    return out;
+  }
   std::string make_option_opts(const CLI::Option* option) const override {
     std::string text;
     if (option->get_type_size() != 0 && !option->get_type_name().empty())

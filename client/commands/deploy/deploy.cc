@@ -157,10 +157,10 @@ void add_deploy(CLI::App& app, Context& context, int& exit) {
       "time: it does what is left.\n"
       "example:      muster deploy plan hosts.yaml    what would be done, and what is in the way\n"
       "              muster deploy up hosts.yaml\n"
-      "exit codes: 0 all hosts are well  1 some are not, the table says why  11 a host's key or "
-      "the login was refused\n"
-      "            12 another one deploys, or jobs run  13 the controller's host is unreachable  "
-      "64 hosts.yaml is wrong");
+      "exit codes: 0 all hosts are well  1 some are not, the table says why\n"
+      "            10 no such file  11 a host's key or the login was refused\n"
+      "            12 another one deploys, or jobs run\n"
+      "            13 the controller's host is unreachable  64 hosts.yaml is wrong");
   add_deploy_plan(*command, context, exit);
   add_deploy_up(*command, context, exit);
   add_deploy_status(*command, context, exit);

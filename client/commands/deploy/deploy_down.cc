@@ -48,8 +48,9 @@ void add_deploy_down(CLI::App& deploy, Context& context, int& exit) {
   command->footer(
       "What is removed is what the manifest on the controller's host names, also of hosts that "
       "are no longer in the file.\n"
-      "exit codes: 0 nothing is left  1 a host was not reached: run it again  12 jobs have not "
-      "ended, or another one deploys\n"
+      "exit codes: 0 nothing is left  1 a host was not reached: run it again\n"
+      "            10 no such file  11 a key or a login was refused\n"
+      "            12 jobs have not ended, or another one deploys\n"
       "            13 the controller's host is unreachable  64 hosts.yaml is wrong");
   on_chosen(*command, context, exit,
             [options](const Context& chosen) { return take_cluster_down(chosen, *options); });

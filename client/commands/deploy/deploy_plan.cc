@@ -77,8 +77,8 @@ void add_deploy_plan(CLI::App& deploy, Context& context, int& exit) {
       "plan", "Check every host, and say what 'up' would do; changes nothing");
   add_rollout_options(*command, *options);
   command->footer(
-      "exit codes: 0 nothing is in the way  1 a host has a problem: a sentence says what helps  64 "
-      "hosts.yaml is wrong");
+      "exit codes: 0 nothing is in the way  1 a host has a problem: a sentence says what\n"
+      "            helps  10 no such file  64 hosts.yaml is wrong");
   on_chosen(*command, context, exit,
             [options](const Context& chosen) { return plan(chosen, *options); });
 }

@@ -42,8 +42,9 @@ void add_deploy_status(CLI::App& deploy, Context& context, int& exit) {
       "controller sees it");
   add_deploy_options(*command, *options);
   command->footer(
-      "exit codes: 0 all of it runs and is registered  1 something is not  13 the controller's "
-      "host is unreachable  64 hosts.yaml is wrong");
+      "exit codes: 0 all of it runs and is registered  1 something is not\n"
+      "            10 no such file  13 the controller's host is unreachable\n"
+      "            64 hosts.yaml is wrong");
   on_chosen(*command, context, exit,
             [options](const Context& chosen) { return show_status(chosen, *options); });
 }

@@ -52,14 +52,12 @@ void add_deploy_up(CLI::App& deploy, Context& context, int& exit) {
       "the others come up; correct it and run the same command again.\n"
       "Jobs that run are not disturbed: ranks outlive their agent and the controller.\n"
       "--new-ca: no certificate of before counts, users need new ones ('muster cert issue'), and a "
-      "host that is left out now\n"
-      "needs 'up --new-ca' again. While the old key is there and safe, 'muster cert rotate' does "
-      "it "
-      "without a cut.\n"
-      "exit codes: 0 the cluster is up  1 some hosts are not  11 a key or a login was refused  12 "
-      "another one deploys\n"
-      "            13 the controller's host is unreachable  64 hosts.yaml is wrong  70 the "
-      "controller does not start");
+      "host that is left out now needs 'up --new-ca' again. While the old key is there and safe, "
+      "'muster cert rotate' does it without a cut.\n"
+      "exit codes: 0 the cluster is up  1 some hosts are not  10 no such file\n"
+      "            11 a key or a login was refused  12 another one deploys\n"
+      "            13 the controller's host is unreachable  64 hosts.yaml is wrong\n"
+      "            70 the controller does not start");
   on_chosen(*command, context, exit,
             [options](const Context& chosen) { return deploy_cluster(chosen, *options); });
 }

@@ -329,8 +329,8 @@ void add_node(CLI::App& app, Context& context, int& exit) {
       "When a machine joins with the token, every other key of the name counts no more, and what "
       "still runs under it is cut off.\n"
       "example:  muster node replace gpu-17 -o gpu-17.token\n"
-      "exit codes: 0 made  11 not your controller  12 the file is there  13 controller "
-      "unreachable");
+      "exit codes: 0 made  11 not your controller  12 the file is there\n"
+      "            13 controller unreachable");
   on_chosen(*replacing, context, exit,
             [replaced](const Context& chosen) { return replace(chosen, *replaced); });
 }

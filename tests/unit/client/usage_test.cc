@@ -56,5 +56,32 @@ TEST_F(Usage, OptionsAndTheirValuesAreNoVerbs) {
   EXPECT_THAT(problem_text({"--", "frob"}), IsEmpty());
 }
 
+// Pages had lines of up to 240 columns.
+TEST(HelpPage, HasNoLineOfMoreThan80Columns) {
+  CLI::App app("What it does", "muster");
+  app.formatter(help_formatter());
+  std::string value;
+  const std::string words =
+      "twelve words that are long enough for two lines of the column on the right";
+  app.add_option("--file", value, words)->type_name("FILE");
+  app.add_subcommand("run", words);
+  app.footer("A paragraph begins here. " + words + ".\n" +
+             "first steps:  muster run    twelve words that are long enough for two lines of it\n"
+             "exit codes: 0 done  1 not done, and the sentence on the screen says why it is not\n");
+  const std::string page = app.help();
+  EXPECT_THAT(page,
+              HasSubstr("\n  --file FILE                 twelve words that are long enough for "
+                        "two lines of\n                              the column on"));
+  EXPECT_THAT(page,
+              HasSubstr("\n  run                         twelve words that are long enough for "
+                        "two lines of\n                              the column on"));
+  EXPECT_THAT(page,
+              HasSubstr("\nA paragraph begins here. twelve words that are long enough for two "
+                        "lines of the\ncolumn on"));
+  EXPECT_THAT(page, HasSubstr("\nfirst steps:  muster run    twelve words that are long enough for "
+                              "two lines of\n                            it\nexit codes: 0 done"));
+  EXPECT_THAT(page, HasSubstr("says why it is\n            not\n"));
+}
+
 }  // namespace
 }  // namespace muster::client
