@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "common/base/names.h"
 #include "controller/core/access/certificates.h"
@@ -95,17 +96,24 @@ Decision decide_one(const Deciding& in, const RenameNode& input) {
                               doing, input.new_name.str()));
   if (std::string why = keeps_node(in.ledger, in.presence, found->second); !why.empty())
     return refuse(ErrorCode::Conflict, fmt::format("{}: {}", doing, why));
-  // The machine gets a certificate of its new name. Those of the old one are nobody's any more.
-  Decision revoked =
-      decide_revoke(in.ledger,
-                    {.subject = Subject{.role = SubjectRole::Node, .name = input.node.str()},
-                     .why = fmt::format("the node was renamed to '{}'", input.new_name.str()),
-                     .actor = input.actor},
-                    in.now.wall);
-  if (revoked.refusal) return {.refusal = std::move(*revoked.refusal).in(doing)};
+  // The machine gets a certificate of its new name. Those of the old one are nobody's any more, and
+  // those of the new one are of a node that had it before.
   Decision decision;
   decision.events = close_parts(in.ledger, input.node, in.now.wall);
-  std::ranges::move(revoked.events, std::back_inserter(decision.events));
+  const std::string renamed =
+      fmt::format("node '{}' was renamed to '{}'", input.node.str(), input.new_name.str());
+  for (const auto& [name, why] :
+       {std::pair(input.node, fmt::format("the node was renamed to '{}'", input.new_name.str())),
+        std::pair(input.new_name, renamed)}) {
+    Decision revoked =
+        decide_revoke(in.ledger,
+                      {.subject = Subject{.role = SubjectRole::Node, .name = name.str()},
+                       .why = why,
+                       .actor = input.actor},
+                      in.now.wall);
+    if (revoked.refusal) return {.refusal = std::move(*revoked.refusal).in(doing)};
+    std::ranges::move(revoked.events, std::back_inserter(decision.events));
+  }
   decision.events.emplace_back(
       NodeRenamed{.node = input.node, .new_name = input.new_name, .actor = input.actor});
   return decision;

@@ -112,6 +112,31 @@ class Rename(unittest.TestCase):
             self.assertEqual(self.names(cluster), ["m0"])
             cluster.trivial()
 
+    def test_a_removed_node_of_the_new_name_stays_out(self):
+        """Regression: with its certificate, which nobody had revoked, it came back as the renamed node."""
+        with Cluster() as cluster:
+            cluster.controller("--enrol", "127.0.0.1:0", listen="127.0.0.1:0")
+            for name in ("n1", "n2"):
+                cluster.agent(name, tcp=True)
+                self.away(cluster, name)
+            cluster.muster("node", "label", "n1", "rack=r1", code=0)
+            cluster.muster("node", "rm", "n2", code=0)
+            token = cluster.path("n2.token")
+            cluster.muster("node", "rename", "n1", "n2", "-o", token, code=0)
+
+            removed = cluster.agent("n2", tcp=True, wait=False)
+            removed.wait_for("was revoked: node 'n1' was renamed to 'n2'")
+            self.assertFalse(self.node(cluster, "n2").get("connected"))
+            removed.stop()
+            cluster.agent(
+                "n2",
+                state=cluster.agent_dir("n1"),
+                controller=cluster.tcp_address(),
+                args=("--enrol", cluster.announced()["enrol"], "--join", token),
+            ).wait_for("attached to the controller")
+            self.assertEqual(self.node(cluster, "n2")["labels"], {"rack": "r1"})
+            cluster.trivial()
+
     def by(self, cluster, user):
         return {**cluster.env, **cluster.over_tcp(user)}
 

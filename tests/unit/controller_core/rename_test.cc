@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "controller/core/access/revoked.h"
 #include "tests/unit/controller_core/small_world.h"
 
 namespace muster::core {
@@ -49,6 +50,38 @@ TEST_F(RenameTest, CertificatesOfTheOldNameCountNoMore) {
   EXPECT_EQ(revoked->before, world.now.wall);
   EXPECT_EQ(revoked->why, "the node was renamed to 'm0'");
   EXPECT_EQ(revoked->actor, "ann");
+}
+
+// Regression: the certificate of a node that was removed counted for the next one of its name.
+TEST_F(RenameTest, CertificatesOfANodeThatHadTheNewNameCountNoMore) {
+  const Subject m0{.role = SubjectRole::Node, .name = "m0"};
+  const auto issue = [&](const std::string& key) {
+    return world.put(
+        IssueCertificate{.subject = m0,
+                         .certificate = {.serial = key,
+                                         .key = key,
+                                         .not_before = world.now.wall,
+                                         .not_after = world.now.wall + std::chrono::hours(24)},
+                         .actor = "owner"});
+  };
+  const auto counts = [&](const std::string& key) {
+    return !Revoked(world.ledger.access).refuse(m0, key, world.now.wall);
+  };
+  world.node("m0", 1);
+  ASSERT_FALSE(issue("a").refusal);
+  leave("m0");
+  ASSERT_FALSE(world.put(RemoveNode{.node = NodeName("m0"), .actor = "ann"}).refusal);
+  EXPECT_TRUE(counts("a")) << "as the documentation of `muster node rm` says";
+
+  leave();
+  ASSERT_FALSE(rename("m0").refusal);
+  EXPECT_FALSE(counts("a"));
+  EXPECT_FALSE(counts("of an older release")) << "the ledger has no record of it";
+  const auto why = Revoked(world.ledger.access).refuse(m0, "a", world.now.wall);
+  EXPECT_THAT(why->message, HasSubstr("of node 'm0' was revoked: node 'n0' was renamed to 'm0'"));
+  ASSERT_TRUE(issue("a").refusal);
+  ASSERT_FALSE(issue("b").refusal);
+  EXPECT_TRUE(counts("b")) << "the node gets it after the rename";
 }
 
 TEST_F(RenameTest, WhenItIsRefused) {
