@@ -19,11 +19,12 @@ pki::Identity identity_of(const core::Subject& subject, std::string cluster) {
           .name = subject.name};
 }
 
-core::NewCertificate record_of(const pki::Certificate& certificate) {
+core::NewCertificate record_of(const pki::Certificate& certificate, const pki::Authority& signer) {
   return {.serial = certificate.serial(),
           .key = certificate.public_digest(),
           .not_before = certificate.not_before(),
-          .not_after = certificate.not_after()};
+          .not_after = certificate.not_after(),
+          .authority = signer.certificate().digest()};
 }
 
 }  // namespace muster::controller

@@ -40,17 +40,17 @@ void show_token(const core::AccessRecords& records, const std::string& id, v1::T
 template <class Fill, class Refused>
 void CertificateService::decide(core::Input input, Now now, grpc::ServerUnaryReactor* reactor,
                                 Fill fill, Refused refused) {
-  const bool taken = shell_.submit(
-      std::move(input), now,
-      [reactor, fill = std::move(fill), refused = std::move(refused)](const Outcome& outcome,
-                                                                      const View& view) mutable {
-        if (outcome.refusal) {
-          if (const std::optional<Error> error = refused(*outcome.refusal, view))
-            return reactor->Finish(rpc::to_status(*error));
-        }
-        fill(view);
-        reactor->Finish(grpc::Status::OK);
-      });
+  const bool taken =
+      shell_.submit(std::move(input), now,
+                    [reactor, fill = std::move(fill), refused = std::move(refused)](
+                        const Outcome& outcome, const View& view) mutable {
+                      if (outcome.refusal) {
+                        if (const std::optional<Error> error = refused(*outcome.refusal, view))
+                          return reactor->Finish(rpc::to_status(*error));
+                      }
+                      fill(view);
+                      reactor->Finish(grpc::Status::OK);
+                    });
   if (!taken) reactor->Finish(overloaded());
 }
 
@@ -70,9 +70,11 @@ grpc::ServerUnaryReactor* CertificateService::IssueCertificate(
 Result<core::IssueCertificate> CertificateService::issue(const v1::IssueCertificateRequest& request,
                                                          v1::IssueCertificateResponse& response,
                                                          WallTime now) const {
-  if (!authority_) return fail(Error(authority_.error()).in("issuing a certificate"));
+  const auto authorities = authority_.now();
+  if (!authorities) return fail(Error(authority_.error()).in("issuing a certificate"));
+  const pki::Authority& signing = authorities->set.signing;
   const bool node = request.has_node();
-  const pki::Identity subject{.cluster = authority_->cluster(),
+  const pki::Identity subject{.cluster = signing.cluster(),
                               .role = node ? pki::Role::Node : pki::Role::User,
                               .name = node ? request.node() : request.user()};
   const std::string doing = std::string("issuing a certificate for ") +
@@ -87,12 +89,12 @@ Result<core::IssueCertificate> CertificateService::issue(const v1::IssueCertific
     return fail(ErrorCode::InvalidArgument, doing + ": its lifetime must be 1h to 3650d");
   const auto key = pki::Key::from_public_pem(request.public_key());
   if (!key) return fail(Error(key.error()).in(doing));
-  const auto issued = authority_->issue(*key, subject, now, lifetime);
+  const auto issued = signing.issue(*key, subject, now, lifetime);
   if (!issued) return fail(Error(issued.error()).in(doing));
   response.set_certificate(issued->pem());
-  response.set_ca(authority_.trusted());
+  response.set_ca(authorities->trusted);
   return core::IssueCertificate{
-      .subject = *subject_of(subject), .certificate = record_of(*issued), .actor = owner_};
+      .subject = *subject_of(subject), .certificate = record_of(*issued, signing), .actor = owner_};
 }
 
 grpc::ServerUnaryReactor* CertificateService::ListCertificates(
@@ -184,7 +186,9 @@ Result<core::CreateToken> CertificateService::create(const rpc::Caller& caller,
                 doing +
                     ": only the user who runs the controller may, on its machine, over its "
                     "unix socket; admins make tokens for users (--user)");
-  if (!authority_) return fail(Error(authority_.error()).in(doing));
+  const auto authorities = authority_.now();
+  if (!authorities) return fail(Error(authority_.error()).in(doing));
+  const std::string authority = authorities->set.signing.certificate().digest();
   auto id = random_hex(kIdBytes, doing);
   if (!id) return fail(std::move(id.error()));
   auto secret = random_hex(kSecretBytes, doing);
@@ -192,7 +196,7 @@ Result<core::CreateToken> CertificateService::create(const rpc::Caller& caller,
   response.set_text(
       enrol::token_text({.id = *id,
                          .secret = *secret,
-                         .ca_digest = authority_->certificate().digest(),
+                         .ca_digest = authority,
                          .kind = personal ? enrol::TokenKind::Login : enrol::TokenKind::Join}));
   return core::CreateToken{.token = {.token = *id,
                                      .secret_sha256 = sha256_hex(*secret),
@@ -201,7 +205,8 @@ Result<core::CreateToken> CertificateService::create(const rpc::Caller& caller,
                                      .ends_at = now + to_duration(request.lifetime()),
                                      .may_replace = request.may_replace(),
                                      .actor = caller.is_owner ? owner_ : caller.identity->name,
-                                     .user = request.user()}};
+                                     .user = request.user()},
+                           .authority = authority};
 }
 
 grpc::ServerUnaryReactor* CertificateService::ListTokens(grpc::CallbackServerContext* context,

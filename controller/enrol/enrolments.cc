@@ -27,7 +27,9 @@ template <class InputOf>
 void Enrolments::ask(const std::string& node, const std::string& public_key, Done done,
                      InputOf input_of) {
   const std::string doing = kEnrolling;
-  if (!authority_) return done(fail(Error(authority_.error()).in(doing)));
+  const auto authorities = authority_.now();
+  if (!authorities) return done(fail(Error(authority_.error()).in(doing)));
+  const pki::Authority& signing = authorities->set.signing;
   const auto key = pki::Key::from_public_der(public_key);
   if (!key) return done(fail(Error(key.error()).in(doing)));
   if (!is_node_name(node))
@@ -35,15 +37,15 @@ void Enrolments::ask(const std::string& node, const std::string& public_key, Don
                      doing + ": its name is no name; letters, digits, '.', '_', '-', at most 63, "
                              "the first a letter or digit (--name)"));
   const Now now = clock_.now();
-  const auto certificate = authority_->issue(
-      *key, {.cluster = authority_->cluster(), .role = pki::Role::Node, .name = node}, now.wall,
-      kNodeLifetime);
+  const auto certificate =
+      signing.issue(*key, {.cluster = signing.cluster(), .role = pki::Role::Node, .name = node},
+                    now.wall, kNodeLifetime);
   if (!certificate) return done(fail(Error(certificate.error()).in(doing)));
-  auto answer = std::make_unique<EnrolmentAnswer>(EnrolmentAnswer{
-      .certificate = certificate->pem(), .ca = trusted_by_answers(*authority_.now())});
+  auto answer = std::make_unique<EnrolmentAnswer>(
+      EnrolmentAnswer{.certificate = certificate->pem(), .ca = trusted_by_answers(*authorities)});
   auto shared_done = std::make_shared<Done>(std::move(done));
   const bool taken =
-      shell_.submit(input_of(record_of(*certificate)), now,
+      shell_.submit(input_of(record_of(*certificate, signing)), now,
                     [shared_done, answer = std::move(answer)](const Outcome& outcome, const View&) {
                       if (outcome.refusal) return (*shared_done)(fail(*outcome.refusal));
                       (*shared_done)(std::move(*answer));

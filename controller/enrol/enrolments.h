@@ -10,7 +10,8 @@
 //
 // Errors are sentences for the person at the node. InvalidArgument: the name or the key is unsound.
 // NotAllowed: the token or the key does not allow it. ResourceExhausted: a bound, or too many ask;
-// try again later. DataLoss: the controller is paused.
+// try again later. DataLoss: the controller is paused. Io: it has not got the files of the CA that
+// signs yet; the same.
 #pragma once
 
 #include <functional>

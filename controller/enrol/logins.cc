@@ -28,34 +28,33 @@ Result<void> Logins::check_ready() const {
   return {};
 }
 
-Result<pki::Certificate> Logins::sign(const std::string& user, const std::string& public_key,
-                                      Duration lifetime, WallTime now) const {
+Result<Logins::Signed> Logins::sign(const std::string& user, const std::string& public_key,
+                                    Duration lifetime, WallTime now) const {
   if (!is_node_name(user))
     return fail(ErrorCode::InvalidArgument, std::string(kLoggingIn) +
                                                 ": the user's name is none that a certificate can "
                                                 "have");
   const auto key = pki::Key::from_public_der(public_key);
   if (!key) return fail(Error(key.error()).in(kLoggingIn));
-  auto certificate = authority_->issue(
-      *key, {.cluster = authority_->cluster(), .role = pki::Role::User, .name = user}, now,
-      lifetime);
+  const auto authorities = authority_.now();
+  const pki::Authority& signing = authorities->set.signing;
+  auto certificate = signing.issue(
+      *key, {.cluster = signing.cluster(), .role = pki::Role::User, .name = user}, now, lifetime);
   if (!certificate) return fail(std::move(certificate.error()).in(kLoggingIn));
-  return certificate;
+  return Signed{.record = record_of(*certificate, signing),
+                .answer = {.certificate = certificate->pem(),
+                           .ca = authorities->trusted,
+                           .user = user,
+                           .addresses = addresses_}};
 }
 
-void Logins::decide(core::Input input, Now now, const std::string& user,
-                    const pki::Certificate& certificate, SharedDone done) {
-  auto answer =
-      std::make_unique<EnrolmentAnswer>(EnrolmentAnswer{.certificate = certificate.pem(),
-                                                        .ca = authority_.trusted(),
-                                                        .user = user,
-                                                        .addresses = addresses_});
-  const bool taken =
-      shell_.submit(std::move(input), now,
-                    [done, answer = std::move(answer)](const Outcome& outcome, const View&) {
-                      if (outcome.refusal) return (*done)(fail(*outcome.refusal));
-                      (*done)(std::move(*answer));
-                    });
+void Logins::decide(core::Input input, Now now, EnrolmentAnswer answer, SharedDone done) {
+  auto kept = std::make_unique<EnrolmentAnswer>(std::move(answer));
+  const bool taken = shell_.submit(
+      std::move(input), now, [done, kept = std::move(kept)](const Outcome& outcome, const View&) {
+        if (outcome.refusal) return (*done)(fail(*outcome.refusal));
+        (*done)(std::move(*kept));
+      });
   if (!taken) (*done)(fail(too_many_ask()));
 }
 
@@ -68,13 +67,13 @@ void Logins::login(LoginAsk ask, Enrolments::Done done) {
     const Now now = clock_.now();
     const auto user = core::user_of_token(view.ledger, ask.token, digest, now.wall);
     if (!user) return (*shared)(fail(Error(user.error())));
-    const auto certificate = sign(*user, ask.public_key, ask.lifetime, now.wall);
-    if (!certificate) return (*shared)(fail(Error(certificate.error())));
+    auto made = sign(*user, ask.public_key, ask.lifetime, now.wall);
+    if (!made) return (*shared)(fail(std::move(made.error())));
     decide(core::LoginWithToken{.token = ask.token,
                                 .secret_sha256 = digest,
                                 .user = *user,
-                                .certificate = record_of(*certificate)},
-           now, *user, *certificate, shared);
+                                .certificate = std::move(made->record)},
+           now, std::move(made->answer), shared);
   });
   if (!taken) (*shared)(fail(too_many_ask()));
 }
@@ -82,10 +81,10 @@ void Logins::login(LoginAsk ask, Enrolments::Done done) {
 void Logins::login(SocketLoginAsk ask, Enrolments::Done done) {
   if (auto ready = check_ready(); !ready) return done(fail(std::move(ready.error())));
   const Now now = clock_.now();
-  const auto certificate = sign(ask.user, ask.public_key, ask.lifetime, now.wall);
-  if (!certificate) return done(fail(Error(certificate.error())));
-  decide(core::LoginByUid{.user = ask.user, .uid = ask.uid, .certificate = record_of(*certificate)},
-         now, ask.user, *certificate, std::make_shared<Enrolments::Done>(std::move(done)));
+  auto made = sign(ask.user, ask.public_key, ask.lifetime, now.wall);
+  if (!made) return done(fail(std::move(made.error())));
+  decide(core::LoginByUid{.user = ask.user, .uid = ask.uid, .certificate = std::move(made->record)},
+         now, std::move(made->answer), std::make_shared<Enrolments::Done>(std::move(done)));
 }
 
 }  // namespace muster::controller

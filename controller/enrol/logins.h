@@ -6,8 +6,8 @@
 // A certificate is signed before it is decided whether it may leave. Of a token the ledger says
 // whose it is, so it is read first; nothing is signed for somebody without a sound one.
 //
-// Errors are sentences for the user. InvalidArgument, NotAllowed, ResourceExhausted and DataLoss as
-// in enrolments.h; Unsupported: the controller takes no calls over TCP.
+// Errors are sentences for the user. InvalidArgument, NotAllowed, ResourceExhausted, DataLoss and
+// Io as in enrolments.h; Unsupported: the controller takes no calls over TCP.
 #pragma once
 
 #include <cstdint>
@@ -53,12 +53,14 @@ class Logins {
   using SharedDone = std::shared_ptr<Enrolments::Done>;
 
   [[nodiscard]] Result<void> check_ready() const;
-  [[nodiscard]] Result<pki::Certificate> sign(const std::string& user,
-                                              const std::string& public_key, Duration lifetime,
-                                              WallTime now) const;
-  // Decides, and answers with the certificate.
-  void decide(core::Input input, Now now, const std::string& user,
-              const pki::Certificate& certificate, SharedDone done);
+  // A certificate: what is decided about it, and the answer that may leave then.
+  struct Signed {
+    core::NewCertificate record;
+    EnrolmentAnswer answer;
+  };
+  [[nodiscard]] Result<Signed> sign(const std::string& user, const std::string& public_key,
+                                    Duration lifetime, WallTime now) const;
+  void decide(core::Input input, Now now, EnrolmentAnswer answer, SharedDone done);
 
   Shell& shell_;
   const Authorities& authority_;

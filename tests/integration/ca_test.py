@@ -226,6 +226,49 @@ class Rotation(Ca):
         self.assertEqual(watch.returncode, NOT_ALLOWED, err)
         self.assertIn("is of a CA that was dropped; a user gets a new one by", err)
 
+    def test_the_old_ca_issues_nothing_when_the_files_of_the_new_one_cannot_be_written(self):
+        """Regression: it did, and the last step, which did not wait for that, cut those nodes off."""
+        early = self.token("early.token", uses=2)
+        personal = self.cluster.path("personal.token")
+        self.cluster.muster("token", "create", "--user", "vera", "-o", personal, code=0)
+        self.agent("n0", early)
+        self.rotate("start")
+        self.nobody_is_waited_for("next")
+        second = self.authorities()["next"]["sha256"]
+        # As on a full disk: the step is decided, and old.pem cannot be made.
+        taken = self.cluster.path("controller", "pki", "old.pem")
+        os.mkdir(taken)
+        self.assertIn("the step was decided", self.rotate("sign", code=70).err)
+
+        late = self.cluster.path("late.token")
+        in_the_way = "does not have its files in place yet"
+        for verb in (
+            ("token", "create", "--node", "late", "-o", late),
+            ("token", "create", "--user", "ann", "-o", late),
+            ("cert", "issue", "--user", "ann", "-o", late),
+        ):
+            self.assertIn(in_the_way, self.cluster.muster(*verb, code=70).err)
+            self.assertFalse(os.path.exists(late), verb)
+        joins = self.agent("n1", early, wait=False)
+        joins.wait_for(in_the_way)
+        login = ("login", "--token-file", personal, "--enrol", self.enrol)
+        home = {**self.cluster.env, "HOME": self.cluster.path("home")}
+        os.mkdir(home["HOME"], 0o700)
+        self.assertIn(in_the_way, self.cluster.muster(*login, env=home, code=70).err)
+        listed = json.loads(self.cluster.output("cert", "ls", "-o", "json"))["items"]
+        self.assertEqual([one.get("node") for one in listed], ["n0"])
+
+        os.rmdir(taken)
+        self.kill_controller()
+        self.assertEqual(self.authorities()["signing"]["sha256"], second)
+        self.attached(joins)
+        self.cluster.muster(*login, env=home, code=0)
+        with open(self.token("new.token"), encoding="ascii") as file:
+            self.assertEqual(file.read().strip().split(":")[3], second)
+        self.nobody_is_waited_for("old")
+        self.rotate("finish")
+        self.cluster.trivial()
+
     def test_abort(self):
         self.rotate("abort", code=CONFLICT)
         self.rotate("start")

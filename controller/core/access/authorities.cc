@@ -36,6 +36,18 @@ Decision signs_already(const Ledger& ledger, const ChangeAuthority& input,
 
 }  // namespace
 
+std::optional<Error> refuse_authority(const AccessRecords& records, const std::string& sha256,
+                                      const std::string& doing) {
+  const std::string& signing = records.authorities.signing;
+  if (signing.empty() || signing == sha256) return std::nullopt;
+  return Error{ErrorCode::Io,
+               fmt::format("{}: CA {} signs since `muster cert rotate sign`, and the controller "
+                           "does not have its files in place yet; try again; if that does not "
+                           "help, its log says what is in the way (a full disk?): mend that, and "
+                           "start the controller again",
+                           doing, short_digest(signing))};
+}
+
 bool nothing_issued(const AccessRecords& records) {
   return records.certificates.empty() && records.tokens.empty() && records.revoked.empty();
 }

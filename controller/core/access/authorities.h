@@ -8,6 +8,9 @@
 // (common/pki/authority_files.h).
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "controller/core/model/access_input.h"
 #include "controller/core/model/decision.h"
 #include "controller/core/model/ledger.h"
@@ -20,6 +23,14 @@ namespace muster::core {
 //
 // Conflict: it is not the turn of this step. Whether nodes are ready for it, the caller has asked.
 Decision decide_change(const Ledger& ledger, const ChangeAuthority& input);
+
+// Why nothing of this CA may be issued: the cluster signs with another one. The files follow a
+// decision, so the controller has the CA of before until then, and for as long as they cannot be
+// written. What that CA issued later would not be among what the drop of it waits for. Io: it may
+// be asked for again. A ledger that knows no CA yet refuses none.
+[[nodiscard]] std::optional<Error> refuse_authority(const AccessRecords& records,
+                                                    const std::string& sha256,
+                                                    const std::string& doing);
 
 // No certificate and no token is of the present CA, so that another one may take its place at once.
 [[nodiscard]] bool nothing_issued(const AccessRecords& records);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/names.h"
+#include "controller/core/access/authorities.h"
 #include "controller/core/access/bounds.h"
 
 namespace muster::core {
@@ -31,8 +32,9 @@ const std::map<std::string, CertificateRecord>& keys_of(const Ledger& ledger,
   return found == ledger.access.certificates.end() ? none : found->second;
 }
 
-std::optional<Error> refuse_key(const Ledger& ledger, const Subject& subject,
-                                const NewCertificate& made, const std::string& doing) {
+std::optional<Error> refuse_certificate(const Ledger& ledger, const Subject& subject,
+                                        const NewCertificate& made, const std::string& doing) {
+  if (auto error = refuse_authority(ledger.access, made.authority, doing)) return error;
   if (const auto keys = ledger.access.certificates.find(subject);
       keys != ledger.access.certificates.end()) {
     if (const auto known = keys->second.find(made.key); known != keys->second.end()) {
@@ -63,7 +65,7 @@ Decision decide_issue(const Ledger& ledger, const IssueCertificate& input) {
   const std::string doing = "issuing a certificate for " + text_of(input.subject);
   if (!is_node_name(input.subject.name))
     return refuse(ErrorCode::InvalidArgument, doing + ": not a name");
-  if (auto error = refuse_key(ledger, input.subject, input.certificate, doing))
+  if (auto error = refuse_certificate(ledger, input.subject, input.certificate, doing))
     return {.refusal = std::move(error)};
   return accept(issued(input.subject, input.certificate, {}, input.actor));
 }

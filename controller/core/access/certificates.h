@@ -20,10 +20,10 @@ Decision decide_revoke(const Ledger& ledger, const RevokeCertificate& input, Wal
 [[nodiscard]] const std::map<std::string, CertificateRecord>& keys_of(const Ledger& ledger,
                                                                       const Subject& subject);
 
-// Why no certificate of this key may be issued to the subject: the key was revoked, or there are
-// too many certificates.
-std::optional<Error> refuse_key(const Ledger& ledger, const Subject& subject,
-                                const NewCertificate& made, const std::string& doing);
+// Why this certificate may not be issued to the subject: its CA signs no more, its key was revoked,
+// or there are too many certificates.
+std::optional<Error> refuse_certificate(const Ledger& ledger, const Subject& subject,
+                                        const NewCertificate& made, const std::string& doing);
 
 [[nodiscard]] CertificateIssued issued(const Subject& subject, const NewCertificate& made,
                                        std::string token, std::string actor);

@@ -42,7 +42,8 @@ std::optional<Error> refuse_more(const Ledger& ledger, const Subject& subject,
 
 Decision one_more(const Ledger& ledger, const Subject& subject, const NewCertificate& made,
                   std::string token, std::string actor, WallTime now, const std::string& doing) {
-  if (auto error = refuse_key(ledger, subject, made, doing)) return {.refusal = std::move(error)};
+  if (auto error = refuse_certificate(ledger, subject, made, doing))
+    return {.refusal = std::move(error)};
   if (auto error = refuse_more(ledger, subject, made.key, now, doing))
     return {.refusal = std::move(error)};
   return accept(issued(subject, made, std::move(token), std::move(actor)));
@@ -132,7 +133,7 @@ Decision decide_join(const Ledger& ledger, const JoinNode& input, bool connected
                   fmt::format("{}: an agent of this name is connected; if another machine is to "
                               "take its place, `muster node drain {}`, and stop that agent first",
                               doing, input.node));
-  if (auto error = refuse_key(ledger, subject, input.certificate, doing))
+  if (auto error = refuse_certificate(ledger, subject, input.certificate, doing))
     return {.refusal = std::move(error)};
   return accept(CertificateRevoked{.subject = subject,
                                    .key = {},

@@ -57,7 +57,7 @@ std::optional<Error> refuse_more_of_user(const Ledger& ledger, const Subject& su
 std::optional<Error> refuse_login(const Ledger& ledger, const Subject& subject,
                                   const NewCertificate& made, WallTime now,
                                   const std::string& doing) {
-  if (auto error = refuse_key(ledger, subject, made, doing)) return error;
+  if (auto error = refuse_certificate(ledger, subject, made, doing)) return error;
   return refuse_more_of_user(ledger, subject, made.key, now, doing);
 }
 

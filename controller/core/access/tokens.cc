@@ -7,6 +7,7 @@
 
 #include "common/base/duration.h"
 #include "common/base/names.h"
+#include "controller/core/access/authorities.h"
 #include "controller/core/access/bounds.h"
 
 namespace muster::core {
@@ -57,6 +58,9 @@ Decision decide_create(const Ledger& ledger, const CreateToken& input, WallTime 
   if (tokens.contains(input.token.token))
     return refuse(ErrorCode::Conflict,
                   std::string(doing_with(input.token)) + ": its random id is taken; try again");
+  if (auto error =
+          refuse_authority(ledger.access, input.authority, std::string(doing_with(input.token))))
+    return {.refusal = std::move(error)};
   const Subject node{.role = SubjectRole::Node, .name = input.token.nodes};
   if (input.token.may_replace && !ledger.nodes.contains(NodeName(node.name)) &&
       !ledger.access.certificates.contains(node) && !ledger.access.revoked.contains(node))

@@ -15,9 +15,11 @@ struct NewCertificate {
   std::string serial;
   std::string key;
   WallTime not_before{}, not_after{};
+  std::string authority = {};  // the CA that has signed it: the SHA-256 of its certificate
 };
 struct CreateToken {
   TokenCreated token;
+  std::string authority = {};  // whose digest its text has
 };
 struct RevokeToken {
   std::string token;

@@ -237,5 +237,34 @@ TEST_F(CaChanges, NoStepFollowsOneThatWasNotCarriedOut) {
   EXPECT_EQ(std::filesystem::file_size(dir_ / "pki" / "next.pem"), size);
 }
 
+TEST_F(CaChanges, NothingIsIssuedByTheOldCaWhileTheFilesOfTheNewOneAreMissing) {
+  v1::ChangeAuthorityResponse response;
+  ASSERT_TRUE(publish(response).ok());
+  const auto before = issued("vera");
+  std::filesystem::create_directories(dir_ / "pki" / "old.pem");
+  EXPECT_TRUE(sign(response).error_message().contains("the step was decided"));
+
+  const auto refused = [](const grpc::Status& status) {
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNKNOWN);
+    EXPECT_TRUE(status.error_message().contains("does not have its files in place yet"))
+        << status.error_message();
+  };
+  v1::IssueCertificateRequest issue;
+  issue.set_user("olga");
+  issue.set_public_key(*pki::Key::generate()->public_pem());
+  issue.mutable_lifetime()->set_seconds(3'600);
+  v1::IssueCertificateResponse certificate;
+  refused(service_->IssueCertificate(context().get(), issue, &certificate));
+  EXPECT_TRUE(certificate.certificate().empty()) << "it was signed, and must not leave";
+  v1::CreateTokenRequest create;
+  create.set_nodes("n1");
+  create.set_uses(1);
+  create.mutable_lifetime()->set_seconds(3'600);
+  v1::CreateTokenResponse token;
+  refused(service_->CreateToken(context().get(), create, &token));
+  EXPECT_TRUE(token.text().empty());
+  EXPECT_TRUE(call(before).ok()) << "what there was counts";
+}
+
 }  // namespace
 }  // namespace muster::controller

@@ -69,7 +69,8 @@ TEST_F(CaChange, TokensEndWithTheirCa) {
                                            .uses = 9,
                                            .ends_at = now.wall + std::chrono::hours(24),
                                            .may_replace = false,
-                                           .actor = "owner"}})
+                                           .actor = "owner"},
+                                 .authority = known().signing})
                      .refusal);
   };
   const auto join = [&](const std::string& id, const std::string& node) {
@@ -79,7 +80,8 @@ TEST_F(CaChange, TokensEndWithTheirCa) {
                              .certificate = {.serial = node,
                                              .key = node + std::string(62, 'k'),
                                              .not_before = now.wall,
-                                             .not_after = now.wall + std::chrono::hours(24)}}));
+                                             .not_after = now.wall + std::chrono::hours(24),
+                                             .authority = known().signing}}));
   };
   token("t1");
   ASSERT_FALSE(step(AuthorityStep::Published, "b", "a").refusal);
@@ -129,6 +131,78 @@ TEST_F(CaChange, TokensThatAreOlderThanTheFirstCaEnd) {
   EXPECT_TRUE(put(first).events.empty());
 }
 
+// Regression: where the files of the next CA could not be written, the old one went on signing, and
+// the last step waited for nothing of that.
+TEST_F(CaChange, OnlyTheCaThatSignsIssues) {
+  const auto certificate = [&](const std::string& key, const std::string& authority) {
+    return NewCertificate{.serial = key,
+                          .key = key,
+                          .not_before = now.wall,
+                          .not_after = now.wall + std::chrono::hours(24),
+                          .authority = authority};
+  };
+  const auto token = [&](const std::string& id, const std::string& node, const std::string& user,
+                         const std::string& authority) {
+    return CreateToken{.token = {.token = id,
+                                 .secret_sha256 = std::string(64, '5'),
+                                 .nodes = node,
+                                 .uses = 9,
+                                 .ends_at = now.wall + std::chrono::hours(24),
+                                 .actor = "owner",
+                                 .user = user},
+                       .authority = authority};
+  };
+  const auto asked_of = [&](const std::string& authority, const std::string& name) {
+    const std::string secret(64, '5');
+    return std::vector<Input>{
+        token("join-" + name, "n*", "", authority),
+        token("login-" + name, "", "ann", authority),
+        IssueCertificate{.subject = {.role = SubjectRole::User, .name = "bob"},
+                         .certificate = certificate("issued-" + name, authority),
+                         .actor = "owner"},
+        JoinNode{.token = "join",
+                 .secret_sha256 = secret,
+                 .node = "n" + name,
+                 .certificate = certificate("joined-" + name, authority)},
+        JoinNode{.token = "join",  // again, as after a lost answer
+                 .secret_sha256 = secret,
+                 .node = "n1",
+                 .certificate = certificate("k1", authority)},
+        RenewNode{.node = "n1",
+                  .registered = "k1",
+                  .certificate = certificate("renewed-" + name, authority)},
+        LoginWithToken{.token = "login",
+                       .secret_sha256 = secret,
+                       .user = "ann",
+                       .certificate = certificate("logged-in-" + name, authority)},
+        LoginByUid{
+            .user = "vera", .uid = 1'000, .certificate = certificate("by-uid-" + name, authority)}};
+  };
+  ASSERT_FALSE(put(token("join", "n*", "", "")).refusal) << "no CA is known: none is refused";
+  ASSERT_FALSE(put(token("login", "", "ann", "")).refusal);
+  ASSERT_FALSE(put(JoinNode{.token = "join",
+                            .secret_sha256 = std::string(64, '5'),
+                            .node = "n1",
+                            .certificate = certificate("k1", "a")})
+                   .refusal);
+  ASSERT_FALSE(step(AuthorityStep::Published, "b", "a").refusal);
+  for (const Input& input : asked_of("a", "published")) EXPECT_EQ(text(put(input)), "");
+  for (const Input& input : asked_of("b", "too-early"))
+    EXPECT_THAT(text(put(input)), HasSubstr("CA a signs"));
+
+  ASSERT_FALSE(step(AuthorityStep::Signs, "b", "a").refusal);
+  const std::size_t rows = journal.size();
+  for (const Input& input : asked_of("a", "signs")) {
+    const Decision decision = put(input);
+    ASSERT_TRUE(decision.refusal) << "input " << input.index();
+    EXPECT_EQ(decision.refusal->code, ErrorCode::Io) << "it may be asked for again";
+    EXPECT_THAT(decision.refusal->message,
+                HasSubstr(": CA b signs since `muster cert rotate sign`"));
+  }
+  EXPECT_EQ(journal.size(), rows);
+  for (const Input& input : asked_of("b", "in-place")) EXPECT_EQ(text(put(input)), "");
+}
+
 TEST_F(CaChange, ANextOneCanBeAborted) {
   ASSERT_FALSE(step(AuthorityStep::Published, "b", "a", true).refusal);
   EXPECT_TRUE(known().imported.contains("b"));
@@ -148,7 +222,8 @@ TEST_F(CaChange, AtOnceOnlyWhereNothingWasIssued) {
                                     .certificate = {.serial = "01",
                                                     .key = std::string(64, 'k'),
                                                     .not_before = now.wall,
-                                                    .not_after = now.wall + std::chrono::hours(9)},
+                                                    .not_after = now.wall + std::chrono::hours(9),
+                                                    .authority = "b"},
                                     .actor = "owner"})
                    .refusal);
   EXPECT_THAT(text(step(AuthorityStep::Published, "c", "b", true, true)),
