@@ -147,7 +147,12 @@ class Tokens(OverTcp):
             sorted((one["nodes"], one.get("mayReplace", False)) for one in self.tokens().values()),
             [("n7", False), ("n7", True)],
         )
-
+        self.cluster.muster("cert", "revoke", "n7", "--why", "lost", code=0)
+        self.assertEqual(
+            {one.get("mayReplace", False): "revokedAt" in one for one in self.tokens().values()},
+            {False: False, True: True},
+            "the one that could take the place of the node; the other lets nobody in as n7",
+        )
 
     def test_a_token_that_cannot_be_written_is_named(self):
         with open("/dev/full", "w", encoding="utf-8") as full:

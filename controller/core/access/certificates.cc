@@ -7,6 +7,21 @@
 #include "controller/core/access/bounds.h"
 
 namespace muster::core {
+namespace {
+
+// Whoever has one could still take the place of the node. One that was used lets only the key in
+// with which it was used. The fold does not end them, as it does those of a user: a join with such
+// a token revokes what the name had, too, and its answer may be lost and asked for again.
+void end_replacing_tokens(const AccessRecords& records, const std::string& node,
+                          const std::string& actor, Decision& made) {
+  for (const auto& [id, token] : records.tokens) {
+    if (token.may_replace && token.nodes == node && token.joined.empty() && !token.revoked_at)
+      made.events.emplace_back(TokenRevoked{.token = id, .actor = actor});
+  }
+}
+
+}  // namespace
+
 std::string text_of(const Subject& subject) {
   return fmt::format("{} '{}'", subject.role == SubjectRole::Node ? "node" : "user", subject.name);
 }
@@ -101,7 +116,10 @@ Decision decide_revoke(const Ledger& ledger, const RevokeCertificate& input, Wal
                                 input.serial));
     event.serial = input.serial;
   }
-  return accept(std::move(event));
+  Decision made = accept(std::move(event));
+  if (input.subject && input.subject->role == SubjectRole::Node)
+    end_replacing_tokens(ledger.access, input.subject->name, input.actor, made);
+  return made;
 }
 
 }  // namespace muster::core

@@ -13,7 +13,8 @@ namespace muster::core {
 
 Decision decide_issue(const Ledger& ledger, const IssueCertificate& input);
 // By a name, also one that the ledger has no certificate of: releases before kept none of what they
-// issued. NotFound for a serial that the ledger does not know.
+// issued. Unused tokens by which another machine could take the place of that node end with them.
+// NotFound for a serial that the ledger does not know.
 Decision decide_revoke(const Ledger& ledger, const RevokeCertificate& input, WallTime now);
 
 // By the key; none: an empty map.

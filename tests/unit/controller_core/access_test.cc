@@ -226,6 +226,31 @@ TEST_F(Access, ANameIsRevokedThoughTheLedgerDoesNotKnowItsCertificates) {
   EXPECT_TRUE(counts({.role = SubjectRole::Node, .name = "ann"}, digest('a'), earlier));
 }
 
+// Regression: whoever had one took the place of the node after its revocation, too.
+TEST_F(Access, UnusedTokensThatReplaceANodeEndWithItsRevocation) {
+  ASSERT_FALSE(token("t1", "n*", 9).refusal);
+  ASSERT_FALSE(join("t1", "n1", digest('a')).refusal);
+  ASSERT_FALSE(join("t1", "n2", digest('b')).refusal);
+  for (const std::string id : {"lost", "second"}) ASSERT_FALSE(token(id, "n1", 1, true).refusal);
+  ASSERT_FALSE(token("of-n2", "n2", 1, true).refusal);
+  ASSERT_FALSE(join("second", "n1", digest('c')).refusal);
+  EXPECT_FALSE(join("second", "n1", digest('c')).refusal) << "its answer was lost";
+  EXPECT_FALSE(ledger.access.tokens.at("lost").revoked_at) << "no person has revoked anything";
+
+  now.wall -= hours(2);  // the clock was ahead
+  const Decision revoked = revoke(n1);
+  ASSERT_EQ(revoked.events.size(), 2U);
+  EXPECT_EQ(std::get<TokenRevoked>(revoked.events[1]).token, "lost");
+  EXPECT_EQ(std::get<TokenRevoked>(revoked.events[1]).actor, "owner");
+  EXPECT_THAT(text(join("lost", "n1", digest('d'))), HasSubstr("token 'lost' was revoked at"));
+  EXPECT_THAT(text(join("second", "n1", digest('c'))), HasSubstr("its key was revoked at"));
+  EXPECT_EQ(revoke(n1).events.size(), 1U);
+  EXPECT_EQ(text(join("t1", "n3", digest('e'))), "") << "it lets nobody in as n1";
+  EXPECT_EQ(text(join("of-n2", "n2", digest('f'))), "");
+  ASSERT_FALSE(token("after", "n1", 1, true).refusal);
+  EXPECT_EQ(text(join("after", "n1", digest('d'))), "");
+}
+
 // Regression: an admin who was revoked came back by a token that he had made for another admin.
 TEST_F(Access, WhoIsRevokedByNameLosesTheTokensThatHeMade) {
   const auto made_by = [&](const std::string& id, const std::string& actor) {

@@ -69,6 +69,15 @@ TEST_F(RenameTest, CertificatesOfANodeThatHadTheNewNameCountNoMore) {
   };
   world.node("m0", 1);
   ASSERT_FALSE(issue("a").refusal);
+  ASSERT_FALSE(world
+                   .put(CreateToken{.token = {.token = "t",
+                                              .secret_sha256 = std::string(64, '5'),
+                                              .nodes = "m0",
+                                              .uses = 1,
+                                              .ends_at = world.now.wall + std::chrono::hours(24),
+                                              .may_replace = true,
+                                              .actor = "owner"}})
+                   .refusal);
   leave("m0");
   ASSERT_FALSE(world.put(RemoveNode{.node = NodeName("m0"), .actor = "ann"}).refusal);
   EXPECT_TRUE(counts("a")) << "as the documentation of `muster node rm` says";
@@ -76,6 +85,7 @@ TEST_F(RenameTest, CertificatesOfANodeThatHadTheNewNameCountNoMore) {
   leave();
   ASSERT_FALSE(rename("m0").refusal);
   EXPECT_FALSE(counts("a"));
+  EXPECT_TRUE(world.ledger.access.tokens.at("t").revoked_at);
   EXPECT_FALSE(counts("of an older release")) << "the ledger has no record of it";
   const auto why = Revoked(world.ledger.access).refuse(m0, "a", world.now.wall);
   EXPECT_THAT(why->message, HasSubstr("of node 'm0' was revoked: node 'n0' was renamed to 'm0'"));
