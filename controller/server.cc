@@ -89,6 +89,19 @@ class CallsSeen final : public grpc::experimental::ServerInterceptorFactoryInter
   Revocations* const revocations_;
 };
 
+class AnswersSeen final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit AnswersSeen(UnreadAnswers& answers) : answers_(answers) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* call) override {
+    const rpc::Caller caller = rpc::caller_of(*call->server_context());
+    return caller.identity ? answers_.of(*call, pki::text_of(*caller.identity)) : nullptr;
+  }
+
+ private:
+  UnreadAnswers& answers_;
+};
+
 // gRPC serves reflection, and here nothing else, with a thread for each stream. More streams than
 // this are answered with RESOURCE_EXHAUSTED.
 void bound_threads(grpc::ServerBuilder& builder) {
@@ -123,6 +136,10 @@ std::shared_ptr<Connections> Server::make_connections() {
   return std::make_shared<Connections>(
       bounds_for(descriptors, enrol_limits_for(descriptors).connections), kHandshakeCounted);
 }
+
+Server::Server(std::shared_ptr<Connections> connections)
+    : connections_(std::move(connections)),
+      answers_([](const std::string& line) { log::warn(line); }) {}
 
 Server::~Server() { shut_down(); }
 
@@ -170,6 +187,7 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
     tcp_port = add_port(builder, tcp);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> seen;
     seen.push_back(std::make_unique<CallsSeen>(*server->connections_, revocations));
+    seen.push_back(std::make_unique<AnswersSeen>(server->answers_));
     builder.experimental().SetInterceptorCreators(std::move(seen));
   }
   for (grpc::Service* service : services) builder.RegisterService(service);

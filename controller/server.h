@@ -21,6 +21,7 @@
 #include "controller/access/revocations.h"
 #include "controller/listen/acceptor.h"
 #include "controller/listen/connections.h"
+#include "controller/listen/unread_answers.h"
 
 namespace muster::controller {
 
@@ -43,14 +44,14 @@ class Server {
   void shut_down();
 
  private:
-  explicit Server(std::shared_ptr<Connections> connections)
-      : connections_(std::move(connections)) {}
+  explicit Server(std::shared_ptr<Connections> connections);
   // The listening sockets, in the order of the addresses.
   Result<std::vector<io::UniqueFd>> bind(const std::vector<std::string>& addresses);
 
   std::vector<io::UniqueFd> locks_;  // until the sockets are removed
   std::vector<std::string> sockets_;
   const std::shared_ptr<Connections> connections_;
+  UnreadAnswers answers_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::string> bound_;

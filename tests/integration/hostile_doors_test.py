@@ -44,9 +44,12 @@ AT_ONCE = 5 * SLOW  # s; until an honest call is answered
 GROWTH = 400 + KEPT  # MiB
 MOST_OF_FRAME = 16 * 1024
 LIST_JOBS, WATCH = "/muster.v1.JobService/ListJobs", "/muster.v1.JobService/Watch"
+GET_JOB = "/muster.v1.JobService/GetJob"
+BIG_WORDS = 9  # variables of a job, 100 kB each: a spec has at most 1 MiB
+CONNECTIONS_OF_USER = 60  # of the 64 that one user may have
 OF_ONE_USER = 300 + KEPT  # MiB; what one user can make the controller hold (docs/architecture.md)
 HOLDERS = 6  # threads
-HOLD = 20 * SLOW  # s; for each kind
+HOLD = 8 * SLOW  # s; for each kind
 ACCESS = "users: {vera: viewer}\n"
 
 
@@ -433,6 +436,37 @@ class HostileDoors(unittest.TestCase):
         logged = self.controller.logged()
         self.assertNotIn("agent disconnected", logged)
         self.assertRegex(logged, "a connection without a whole request yet from .* was ended")
+        self.check_job("end")
+        self.cluster.wait(self.job)
+
+    # gRPC holds each answer until its caller reads it: 64 connections with 16 calls each for a job of megabytes.
+    def test_answers_that_nobody_reads(self):
+        words = "".join(f"    W{i}: {'x' * 100_000}\n" for i in range(BIG_WORDS))
+        spec = self.cluster.spec(
+            f"name: big\nengine: command\nlaunch: {{run: [sh, -c, 'exit 0']}}\nresources: {{devices: 1, type: cpu}}\nruntime:\n  env:\n{words}"
+        )
+        big = self.cluster.muster("run", "-d", spec, env=self.ann, code=0).out.split()[0]
+        self.cluster.jobs.append(big)
+        request = bytes((0x0A, len(big))) + big.encode()
+        context = tls.context(self.ann["MUSTER_CREDENTIALS"])
+        before = resident(self.controller)
+        asked = 0
+        with Watch(self.cluster, self.controller, "n0") as watch:
+            for _ in range(CONNECTIONS_OF_USER):
+                connection = Connection(*self.doors.grpc, context, self.doors.name)
+                self.addCleanup(connection.close)
+                for _ in range(connection.streams_most):
+                    connection.ask(GET_JOB, request)
+                    asked += 1
+                connection.read(0.1)
+            self.cluster.muster("ps", code=0)
+            self.check_job("meanwhile")
+        print(f"{asked} answers of {BIG_WORDS / 10} MB asked for, resident {resident(self.controller):.0f} MiB, {grown_to(self.controller):.0f} at most")
+        self.assertLess(grown_to(self.controller) - before, OF_ONE_USER)
+        self.assertIsNone(watch.failed, watch.failed)
+        self.assertEqual(watch.silent, 0, "the agent was silent")
+        self.assertLess(watch.gap, SILENT_AFTER)
+        self.assertIn("user 'ann' leaves answers of 64 MiB unread", self.controller.logged())
         self.check_job("end")
         self.cluster.wait(self.job)
 

@@ -88,10 +88,16 @@ class Connection:
             self.open[stream] -= size
         return size
 
+    def ask(self, path, request=b""):
+        """A call whose request is whole, of at most 16 KiB: its stream's number."""
+        stream = self.begin(path)
+        message = b"\0" + struct.pack(">I", len(request)) + request
+        self._socket.sendall(_frame(DATA, END_STREAM, stream, message))
+        return stream
+
     def call(self, path):
         """A call with an empty request; it returns when it is over."""
-        stream = self.begin(path)
-        self._socket.sendall(_frame(DATA, END_STREAM, stream, bytes(5)))
+        stream = self.ask(path)
         while stream in self.open:
             assert self.read(_PATIENCE), "the peer said nothing"
 
