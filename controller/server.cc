@@ -7,8 +7,10 @@
 #include <grpcpp/resource_quota.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -56,23 +58,21 @@ class CallsSeen final : public grpc::experimental::ServerInterceptorFactoryInter
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* call) override {
     grpc::ServerContextBase& context = *call->server_context();
-    if (const auto peer = Peer::from_grpc(context.peer())) {
-      connections_.has_called({.peer = *peer,
-                               .connection = rpc::connection_of(context),
-                               .is_whole = !is_open_to_users(*call)},
-                              [&] { return owner_of(rpc::caller_of(context)); });
-    }
+    if (is_known(context)) see(context);
     return revocations_ != nullptr ? ServedStream::of(*call, *revocations_) : nullptr;
   }
 
- private:
-  // Reflection: users may send it messages, each of any length, for as long as they like. Of the
-  // controller's own services only nodes may call what takes a stream of messages.
-  static bool is_open_to_users(grpc::experimental::ServerRpcInfo& call) {
-    using Type = grpc::experimental::ServerRpcInfo::Type;
-    return (call.type() == Type::BIDI_STREAMING || call.type() == Type::CLIENT_STREAMING) &&
-           std::string_view(call.method()).starts_with("/grpc.");
+  // False here: the context knows its call only later. It is so with the threads that serve
+  // reflection.
+  static bool is_known(const grpc::ServerContextBase& context) { return !context.peer().empty(); }
+  void see(grpc::ServerContextBase& context) {
+    if (const auto peer = Peer::from_grpc(context.peer())) {
+      connections_.has_called({.peer = *peer, .connection = rpc::connection_of(context)},
+                              [&] { return owner_of(rpc::caller_of(context)); });
+    }
   }
+
+ private:
   // The port's checks let only certificates of users and nodes through.
   [[nodiscard]] ConnectionOwner owner_of(const rpc::Caller& caller) const {
     if (!caller.identity) return {.name = {}, .most = INT32_MAX};
@@ -87,6 +87,50 @@ class CallsSeen final : public grpc::experimental::ServerInterceptorFactoryInter
 
   Connections& connections_;
   Revocations* const revocations_;
+};
+
+// Calls `begins` when the stream begins, and says when a message of it is whole.
+class MessagesSeen final : public grpc::experimental::Interceptor {
+ public:
+  MessagesSeen(std::function<void()> begins, std::shared_ptr<std::atomic<bool>> came)
+      : begins_(std::move(begins)), came_(std::move(came)) {}
+  void Intercept(grpc::experimental::InterceptorBatchMethods* batch) override {
+    using grpc::experimental::InterceptionHookPoints;
+    if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_INITIAL_METADATA))
+      begins_();
+    if (batch->QueryInterceptionHookPoint(InterceptionHookPoints::POST_RECV_MESSAGE)) *came_ = true;
+    batch->Proceed();
+  }
+
+ private:
+  const std::function<void()> begins_;
+  const std::shared_ptr<std::atomic<bool>> came_;
+};
+
+// Of the controller's own services only nodes may call a method that takes a stream of messages,
+// and their agents open a connection for each stream. Users may call reflection.
+class StreamsSeen final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  StreamsSeen(Connections& connections, CallsSeen& calls)
+      : connections_(connections), calls_(calls) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* call) override {
+    using Type = grpc::experimental::ServerRpcInfo::Type;
+    if (call->type() != Type::BIDI_STREAMING && call->type() != Type::CLIENT_STREAMING)
+      return nullptr;
+    grpc::ServerContextBase& context = *call->server_context();
+    const auto came = std::make_shared<std::atomic<bool>>(false);
+    return new MessagesSeen(
+        [this, &context, is_seen = CallsSeen::is_known(context), came] {
+          if (!is_seen) calls_.see(context);
+          connections_.has_stream(rpc::connection_of(context).get(), came);
+        },
+        came);
+  }
+
+ private:
+  Connections& connections_;
+  CallsSeen& calls_;
 };
 
 class AnswersSeen final : public grpc::experimental::ServerInterceptorFactoryInterface {
@@ -186,7 +230,10 @@ Result<std::unique_ptr<Server>> Server::start(const std::vector<std::string>& ad
   if (!std::ranges::all_of(addresses, rpc::is_unix)) {
     tcp_port = add_port(builder, tcp);
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> seen;
-    seen.push_back(std::make_unique<CallsSeen>(*server->connections_, revocations));
+    auto calls = std::make_unique<CallsSeen>(*server->connections_, revocations);
+    auto streams = std::make_unique<StreamsSeen>(*server->connections_, *calls);
+    seen.push_back(std::move(calls));
+    seen.push_back(std::move(streams));
     seen.push_back(std::make_unique<AnswersSeen>(server->answers_));
     builder.experimental().SetInterceptorCreators(std::move(seen));
   }

@@ -111,8 +111,10 @@ void Acceptor::take_one(Source& source, int fd, const sockaddr_storage& from) {
 }
 
 void Acceptor::watch_connections() {
+  loop_.assert_on();
   connections_.watch(clock_.now().boot);
-  if (const std::string ended = connections_.take_ended(); !ended.empty()) note("ended", ended);
+  for (const Connections::Ended& ended : connections_.take_ended())
+    note("ended, of " + ended.of, ended.text);
   watch_->arm(Connections::kWatchApart, [this] { watch_connections(); });
 }
 

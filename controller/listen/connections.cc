@@ -77,7 +77,7 @@ Result<void> Connections::begin(rpc::ConnectionId connection, const ConnectionOw
 void Connections::has_called(const Called& call, const std::function<ConnectionOwner()>& owner_of) {
   const MutexLock lock(mutex_);
   const rpc::ConnectionId id = call.connection.get();
-  if (call.is_whole) begun_.whole(id);
+  begun_.whole(id);
   if (id != nullptr && of_id_.contains(id)) return;
   for (const int fd : unfinished_) {
     Connection& one = open_.at(fd);
@@ -116,10 +116,14 @@ void Connections::watch(BootTime now) {
   const MutexLock lock(mutex_);
   watch_nobodys(now);
   watch_owned(now);
+  if (streams_watched_ && now - *streams_watched_ < kStreamsApart) return;
+  streams_watched_ = now;
+  watch_streams();
 }
 
 void Connections::watch_nobodys(BootTime now) {
-  std::vector<Unread> unread;
+  std::map<std::array<std::uint8_t, 16>, std::vector<Unread>> of_sender;
+  std::uint64_t all = 0;
   const std::vector<int> these(unfinished_.begin(), unfinished_.end());
   for (const int fd : these) {
     const Connection& one = open_.at(fd);
@@ -128,10 +132,35 @@ void Connections::watch_nobodys(BootTime now) {
     } else if (now - one.since > kNobodysMost) {
       end(fd);
     } else {
-      unread.push_back({.bytes = received_(fd), .fd = fd});
+      const Unread unread{.bytes = received_(fd), .fd = fd};
+      of_sender[one.peer.sender()].push_back(unread);
+      all += unread.bytes;
     }
   }
-  end_largest(std::move(unread));
+  std::vector<std::pair<std::uint64_t, std::vector<Unread>>> senders;
+  for (auto& [sender, unread] : of_sender) {
+    std::uint64_t sum = 0;
+    for (const Unread& one : unread) sum += one.bytes;
+    std::ranges::sort(unread, std::ranges::less{}, &Unread::bytes);
+    senders.emplace_back(sum, std::move(unread));
+  }
+  // The largest one of the sender with the most, until it is enough.
+  for (auto& [sum, unread] : senders) {
+    while (!unread.empty() && unread.back().bytes > kUnreadOfOneMost) {
+      end_beyond(unread.back(), all);
+      sum -= unread.back().bytes;
+      all -= unread.back().bytes;
+      unread.pop_back();
+    }
+  }
+  while (all > kUnreadMost) {
+    auto& [sum, unread] =
+        *std::ranges::max_element(senders, {}, [](const auto& sender) { return sender.first; });
+    end_beyond(unread.back(), all);
+    sum -= unread.back().bytes;
+    all -= unread.back().bytes;
+    unread.pop_back();
+  }
 }
 
 void Connections::watch_owned(BootTime now) {
@@ -153,10 +182,49 @@ void Connections::watch_owned(BootTime now) {
     const std::uint64_t received = received_(fd);
     BegunCalls::Of& begun = *begun_.find(id);
     if (!begun.received) begun.received = received;
-    of_owner[of.owner].push_back({.bytes = received - *begun.received, .fd = fd});
+    of_owner[of.owner].push_back(
+        {.bytes = received - std::min(received, *begun.received), .fd = fd});
   }
   for (const rpc::ConnectionId id : gone) begun_.forget(id);
   for (const int fd : closed) forget(fd);
+  for (auto& [owner, unread] : of_owner) end_largest(std::move(unread));
+}
+
+void Connections::has_stream(rpc::ConnectionId connection,
+                             const std::shared_ptr<std::atomic<bool>>& message_came) {
+  const MutexLock lock(mutex_);
+  const auto found = of_id_.find(connection);
+  if (found == of_id_.end()) return;
+  const int fd = found->second;
+  std::vector<Stream>& streams = open_.at(fd).streams;
+  std::erase_if(streams, [](const Stream& stream) { return stream.message_came.expired(); });
+  streams.push_back({.message_came = message_came, .received = received_(fd)});
+  with_streams_.insert(fd);
+}
+
+void Connections::watch_streams() {
+  std::map<std::string, std::vector<Unread>> of_owner;
+  const std::vector<int> these(with_streams_.begin(), with_streams_.end());
+  for (const int fd : these) {
+    Connection& one = open_.at(fd);
+    if (inode_of(fd) != one.inode) {
+      forget(fd);
+      continue;
+    }
+    std::erase_if(one.streams, [](const Stream& stream) { return stream.message_came.expired(); });
+    if (one.streams.empty()) {
+      with_streams_.erase(fd);
+      continue;
+    }
+    const std::uint64_t received = received_(fd);
+    Unread unread{.bytes = 0, .fd = fd};
+    for (Stream& stream : one.streams) {
+      const auto came = stream.message_came.lock();
+      if (came == nullptr || came->exchange(false)) stream.received = received;
+      unread.bytes = std::max(unread.bytes, received - std::min(received, stream.received));
+    }
+    of_owner[one.owner->name].push_back(unread);
+  }
   for (auto& [owner, unread] : of_owner) end_largest(std::move(unread));
 }
 
@@ -166,21 +234,27 @@ void Connections::end_largest(std::vector<Unread> unread) {
   for (const Unread& one : unread) all += one.bytes;
   for (const Unread& one : unread) {
     if (one.bytes <= kUnreadOfOneMost && all <= kUnreadMost) return;
-    end_because(one.fd, one.bytes > kUnreadOfOneMost
-                            ? "it has sent " + mib(one.bytes) +
-                                  " while a request was not whole, and may send " +
-                                  mib(kUnreadOfOneMost)
-                            : "it has sent " + mib(one.bytes) +
-                                  " while a request was not whole, and with others like it " +
-                                  mib(all) + " where all of them may send " + mib(kUnreadMost));
+    end_beyond(one, all);
     all -= one.bytes;
   }
 }
 
+void Connections::end_beyond(const Unread& one, std::uint64_t all) {
+  const std::string sent = "it has sent " + mib(one.bytes) + " while a request was not whole, and ";
+  end_because(one.fd, one.bytes > kUnreadOfOneMost
+                          ? sent + "may send " + mib(kUnreadOfOneMost)
+                          : sent + "with others like it " + mib(all) +
+                                " where all of them may send " + mib(kUnreadMost));
+}
+
 void Connections::end_because(int fd, const std::string& why) {
   const Connection& one = open_.at(fd);
-  ended_ = "a connection " + (one.owner ? "of " + one.owner->name : "without a whole request yet") +
-           " from " + one.peer.text() + " was ended: " + why;
+  const std::string from = one.peer.text();
+  const std::string of = one.owner ? "of " + one.owner->name : "without a whole request yet";
+  if (ended_.size() < kEndedMost) {
+    ended_.push_back({.of = one.owner ? one.owner->name : from,
+                      .text = "a connection " + of + " from " + from + " was ended: " + why});
+  }
   end(fd);
 }
 
@@ -213,7 +287,7 @@ void Connections::check(BootTime now) {
   }
 }
 
-std::string Connections::take_ended() {
+std::vector<Connections::Ended> Connections::take_ended() {
   const MutexLock lock(mutex_);
   return std::exchange(ended_, {});
 }
@@ -237,6 +311,7 @@ void Connections::forget(int fd) {
   const auto found = open_.find(fd);
   if (found == open_.end()) return;
   const Connection& one = found->second;
+  with_streams_.erase(fd);
   if (!one.owner) {
     leave_unfinished(fd, one.peer);
   } else {

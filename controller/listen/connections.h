@@ -18,8 +18,9 @@
 // gRPC holds what it has received of a request until the request is whole, however long that takes
 // and however long the request is. watch() bounds it: while a connection has a request that is not
 // whole, what it receives is counted, by the kernel, and beyond a bound the connection is ended. So
-// is the one that has received most, where all connections of one owner, or all those without an
-// owner, have received more than theirs.
+// is the one that has received most, where all connections of one owner have received more than
+// theirs; where all those without an owner have, it is one of the sender who has sent most. A
+// message of a stream is bounded in the same way: from one message that is whole to the next one.
 #pragma once
 
 #include <sys/types.h>
@@ -76,6 +77,8 @@ class Connections {
   static constexpr Duration kCheckApart = std::chrono::milliseconds(50);
   // At the speed of a fast network, some 100 MB come in between.
   static constexpr Duration kWatchApart = std::chrono::milliseconds(100);
+  // Of streams of messages. There may be some for each node.
+  static constexpr Duration kStreamsApart = std::chrono::milliseconds(500);
   // Bytes received while a request is not whole: of one connection, and of all of one owner's, or
   // of all that are nobody's yet. The longest request has 9 MiB (rpc::kRequestBytesMax); who sends
   // one that is a little too long gets an answer.
@@ -104,27 +107,40 @@ class Connections {
   struct Called {
     Peer peer;
     std::shared_ptr<const void> connection;
-    bool is_whole = true;  // false: gRPC may take in more of it, read or not
   };
   void has_called(const Called& call, const std::function<ConnectionOwner()>& owner_of);
+  // That call is a stream of messages. `message_came` is set when one is whole, and the stream is
+  // over when nobody else has it any more. Whatever the connection receives counts as its message.
+  void has_stream(rpc::ConnectionId connection,
+                  const std::shared_ptr<std::atomic<bool>>& message_came);
   // Ends connections that hold too much, or have been nobody's for too long. Call it every
   // kWatchApart.
   void watch(BootTime now);
 
-  // For people: which connection was ended since the last call, and why. Empty: none.
-  [[nodiscard]] std::string take_ended();
+  // For people: which connections were ended since the last call, and why; at most kEndedMost.
+  struct Ended {
+    std::string of;  // whose: lines of the same one are alike
+    std::string text;
+  };
+  static constexpr std::size_t kEndedMost = 64;
+  [[nodiscard]] std::vector<Ended> take_ended();
   // For people: "576 of 1024 connections over TCP ...", which bound it is and what it is for.
   [[nodiscard]] std::string text_of(Full full) const;
   [[nodiscard]] std::size_t open() const;        // as last checked
   [[nodiscard]] std::size_t unfinished() const;  // as last checked
 
  private:
+  struct Stream {
+    std::weak_ptr<std::atomic<bool>> message_came;
+    std::uint64_t received = 0;  // by the connection, when its last message was whole
+  };
   struct Connection {
     ino_t inode = 0;
     Peer peer;
     BootTime since;
     std::optional<ConnectionOwner> owner = {};  // from its first call on
     std::shared_ptr<const void> id = {};        // as the owner
+    std::vector<Stream> streams = {};
   };
   using Table = std::unordered_map<int, Connection>;
   struct Unread {
@@ -138,7 +154,9 @@ class Connections {
   bool has_at_least(const std::string& owner, std::size_t count) MUSTER_REQUIRES(mutex_);
   void watch_nobodys(BootTime now) MUSTER_REQUIRES(mutex_);
   void watch_owned(BootTime now) MUSTER_REQUIRES(mutex_);
+  void watch_streams() MUSTER_REQUIRES(mutex_);
   void end_largest(std::vector<Unread> unread) MUSTER_REQUIRES(mutex_);
+  void end_beyond(const Unread& one, std::uint64_t all) MUSTER_REQUIRES(mutex_);
   void end_because(int fd, const std::string& why) MUSTER_REQUIRES(mutex_);
   void leave_unfinished(int fd, const Peer& peer) MUSTER_REQUIRES(mutex_);
   void end(int fd) MUSTER_REQUIRES(mutex_);
@@ -150,12 +168,14 @@ class Connections {
   mutable Mutex mutex_;
   Table open_ MUSTER_GUARDED_BY(mutex_);
   std::set<int> unfinished_ MUSTER_GUARDED_BY(mutex_);
+  std::set<int> with_streams_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::array<std::uint8_t, 16>, std::size_t> of_sender_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::string, std::set<int>> of_owner_ MUSTER_GUARDED_BY(mutex_);  // by its name
   std::unordered_map<rpc::ConnectionId, int> of_id_ MUSTER_GUARDED_BY(mutex_);
   BegunCalls begun_ MUSTER_GUARDED_BY(mutex_);
-  std::string ended_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<Ended> ended_ MUSTER_GUARDED_BY(mutex_);
   std::optional<BootTime> checked_ MUSTER_GUARDED_BY(mutex_);
+  std::optional<BootTime> streams_watched_ MUSTER_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::controller

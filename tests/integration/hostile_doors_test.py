@@ -44,6 +44,7 @@ AT_ONCE = 5 * SLOW  # s; until an honest call is answered
 GROWTH = 400 + KEPT  # MiB
 MOST_OF_FRAME = 16 * 1024
 LIST_JOBS, WATCH = "/muster.v1.JobService/ListJobs", "/muster.v1.JobService/Watch"
+PUSH_LOGS = "/muster.v1.AgentService/PushLogs"
 GET_JOB = "/muster.v1.JobService/GetJob"
 BIG_WORDS = 9  # variables of a job, 100 kB each: a spec has at most 1 MiB
 CONNECTIONS_OF_USER = 60  # of the 64 that one user may have
@@ -313,6 +314,7 @@ class HostileDoors(unittest.TestCase):
         self.token = self.cluster.path("token")
         self.cluster.muster("token", "create", "--node", "n1", "-o", self.token, code=0)
         self.ann, self.vera = self.cluster.over_tcp("ann"), self.cluster.credentials(user="vera")
+        self.node = self.cluster.credentials(node="n9")
         self.cluster.trivial()
         self.begin_job()
 
@@ -401,21 +403,25 @@ class HostileDoors(unittest.TestCase):
     def as_vera(self):
         return Connection(*self.doors.grpc, tls.context(self.vera), self.doors.name)
 
+    def as_node(self):
+        return Connection(*self.doors.grpc, tls.context(self.node), self.doors.name)
+
     # 64 calls on each of three connections, of almost 9 MiB each: 1.8 GiB, as long as the user liked. One call that announces 2 GiB does it as well.
     def test_requests_that_never_end(self):
         self.check_job("before")
         before = resident(self.controller)
         kinds = (
-            ("first requests of 9 MiB", LIST_JOBS, 9 * MIB, False),
-            ("requests of 9 MiB, behind a whole one", LIST_JOBS, 9 * MIB, True),
-            ("requests of 2 GiB", LIST_JOBS, 2 << 30, True),
-            ("more, behind the whole request of a stream", WATCH, 0, True),
+            ("first requests of 9 MiB", self.as_vera, LIST_JOBS, 9 * MIB, False),
+            ("requests of 9 MiB, behind a whole one", self.as_vera, LIST_JOBS, 9 * MIB, True),
+            ("requests of 2 GiB", self.as_vera, LIST_JOBS, 2 << 30, True),
+            ("more, behind the whole request of a stream", self.as_vera, WATCH, 0, True),
+            ("messages of 2 GiB of a node's streams", self.as_node, PUSH_LOGS, 2 << 30, False),
         )
         answered = 0.0
         with Watch(self.cluster, self.controller, "n0") as watch:
-            for what, path, size, call_first in kinds:
+            for what, connect, path, size, call_first in kinds:
                 head = b"\0" + struct.pack(">I", size)
-                holder = Holder(self.as_vera, path, head, (size or 1 << 30) - 1, call_first)
+                holder = Holder(connect, path, head, (size or 1 << 30) - 1, call_first)
                 with self.subTest(what), holder:
                     until = time.monotonic() + HOLD
                     while time.monotonic() < until:
@@ -426,7 +432,7 @@ class HostileDoors(unittest.TestCase):
                         f"{what}: {holder.sent >> 20} MiB sent, {holder.ended} connections ended, "
                         f"resident {resident(self.controller):.0f} MiB, {grown_to(self.controller)} at most"
                     )
-                self.check_job(f"after-{size}")
+                self.check_job(f"after {what}")
         print(f"not heard of for {watch.gap:.1f} s at most; a user is answered in {answered:.1f} s")
         self.assertIsNone(watch.failed, watch.failed)
         self.assertLess(grown_to(self.controller) - before, OF_ONE_USER)
@@ -452,9 +458,11 @@ class HostileDoors(unittest.TestCase):
         before = resident(self.controller)
         asked = 0
         with Watch(self.cluster, self.controller, "n0") as watch:
+            connections = []
             for _ in range(CONNECTIONS_OF_USER):
                 connection = Connection(*self.doors.grpc, context, self.doors.name)
                 self.addCleanup(connection.close)
+                connections.append(connection)
                 for _ in range(connection.streams_most):
                     connection.ask(GET_JOB, request)
                     asked += 1
@@ -467,6 +475,9 @@ class HostileDoors(unittest.TestCase):
         self.assertEqual(watch.silent, 0, "the agent was silent")
         self.assertLess(watch.gap, SILENT_AFTER)
         self.assertIn("user 'ann' leaves answers of 64 MiB unread", self.controller.logged())
+        for connection in connections:
+            connection.close()
+        wait_until(lambda: self.cluster.muster("show", big, env=self.ann).code == 0, what="an answer when none waits any more")  # fmt: skip
         self.check_job("end")
         self.cluster.wait(self.job)
 

@@ -188,6 +188,13 @@ class ManyConnections(unittest.TestCase):
             answers = ask(iter([b"\x3a\x00"]), timeout=60)  # list_services
             self.assertIn(b"muster.v1.JobService", next(iter(answers)))
 
+    # Each counted as a call whose request is not whole, of which there may be 1,024, until the connection ended.
+    def test_streams_of_reflection_that_are_over_do_not_count(self):
+        with tls.channel(grpc, self.cluster, self.user) as channel:
+            ask = channel.stream_stream(REFLECTION)
+            for _ in range(1_100):
+                self.assertEqual(len(list(ask(iter([b"\x3a\x00"]), timeout=60))), 1)
+
 
 class FewDescriptors(unittest.TestCase):
     """Somebody without a certificate opens connections at the enrolment port, as many as there are descriptors."""
