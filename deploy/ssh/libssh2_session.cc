@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdint>
 
 #include "common/base/controls.h"
 #include "deploy/ssh/child.h"
@@ -24,10 +25,12 @@ class Exchange {
       : wire_(wire), channel_(channel), input_(input) {}
 
   // Until the other end has closed the channel. Every call of libssh2 takes packets of all kinds
-  // from the socket, so it waits only after a round in which nothing moved.
+  // from the socket, also for a stream that was read before in the same round. So it waits only
+  // after a round in which nothing moved and nothing was taken.
   Result<Output> run() {
     for (;;) {
       moved_ = false;
+      const std::uint64_t received = wire_.received();
       if (auto done = send(); !done) return fail(std::move(done).error());
       for (const int stream : {0, SSH_EXTENDED_DATA_STDERR})
         if (auto done = receive(stream); !done) return fail(std::move(done).error());
@@ -35,7 +38,7 @@ class Exchange {
       const std::size_t waiting = wire_.waiting();
       if (moved_ || waiting != waiting_) moved_at_ = std::chrono::steady_clock::now();
       waiting_ = waiting;
-      if (moved_ || can_send()) continue;
+      if (moved_ || wire_.received() != received || can_send()) continue;
       if (libssh2_channel_eof(channel_) != 0) {
         const int rc = libssh2_channel_wait_closed(channel_);  // without waiting
         if (rc == 0) return std::move(output_);

@@ -75,7 +75,10 @@ ssize_t Wire::receive_bytes(libssh2_socket_t, void* bytes, std::size_t size, int
   if (wire.closed_ || wire.late()) return -ECONNRESET;
   for (;;) {
     const ssize_t count = ::recv(wire.fd(), bytes, size, 0);
-    if (count >= 0) return count;
+    if (count >= 0) {
+      wire.received_ += static_cast<std::uint64_t>(count);
+      return count;
+    }
     if (errno == EINTR) continue;
     const int error = errno;
     wire.note_failure(error);

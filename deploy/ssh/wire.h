@@ -15,6 +15,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -69,6 +70,8 @@ class Wire {
   // Sends what the socket takes at once.
   void flush();
   [[nodiscard]] std::size_t waiting() const { return out_.size(); }
+  // All bytes that libssh2 has taken from the socket so far.
+  [[nodiscard]] std::uint64_t received() const { return received_; }
 
   // The sentence for an error of libssh2: TimedOut if the deadline has passed, else Unreachable:
   // what became of the socket, or libssh2's text. `rc` is of the last call.
@@ -94,6 +97,7 @@ class Wire {
   io::UniqueFd socket_;
   LIBSSH2_SESSION* session_ = nullptr;
   std::string out_;
+  std::uint64_t received_ = 0;
   Deadline deadline_{};
   Alive alive_;
   int lost_ = 0;  // why the socket failed, if the other end did not close it
