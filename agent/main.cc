@@ -26,7 +26,7 @@
 #include "common/io/descriptor_limit.h"
 #include "common/io/file.h"
 #include "common/log/log.h"
-#include "common/pki/host_config.h"
+#include "common/pki/openssl_process.h"
 #include "common/process/identity.h"
 #include "common/rpc/grpc_log.h"
 
@@ -223,7 +223,7 @@ Result<int> run(const agent::CommandLine& line) {
 
 int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
-  pki::ignore_host_config();
+  pki::prepare_openssl();
   rpc::silence_grpc();
   io::raise_descriptor_limit();
   auto line = agent::parse_command_line(argc, argv);

@@ -15,7 +15,7 @@
 #include "client/import/stand_in.h"
 #include "common/base/version.h"
 #include "common/base/wall_clock_offset.h"
-#include "common/pki/host_config.h"
+#include "common/pki/openssl_process.h"
 #include "common/rpc/grpc_log.h"
 #include "deploy/ssh/askpass.h"
 
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   if (muster::ssh::is_askpass(argc)) return muster::ssh::run_askpass(argv[1]);
   if (argc > 0 && muster::import::is_stand_in(argv[0]))
     return muster::import::run_stand_in(argc, argv);
-  muster::pki::ignore_host_config();
+  muster::pki::prepare_openssl();
   muster::rpc::silence_grpc();
   std::signal(SIGPIPE, SIG_DFL);  // `muster logs | head` ends without an error
   if (const auto offset = muster::wall_clock_offset(); !offset) {

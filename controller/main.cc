@@ -17,7 +17,7 @@
 #include "common/io/file.h"
 #include "common/io/own_dir.h"
 #include "common/log/log.h"
-#include "common/pki/host_config.h"
+#include "common/pki/openssl_process.h"
 #include "common/rpc/grpc_log.h"
 #include "controller/access/access.h"
 #include "controller/access/authorities.h"
@@ -293,7 +293,7 @@ int main(int argc, char** argv) {
   ::umask(077);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);  // until AccessReload takes it
-  muster::pki::ignore_host_config();
+  muster::pki::prepare_openssl();
   muster::rpc::silence_grpc();
   muster::io::raise_descriptor_limit();
   const muster::controller::CommandLine line = muster::controller::parse_command_line(argc, argv);
