@@ -2,7 +2,7 @@
 // accepts can be planned.
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <fstream>
 #include <random>
 #include <sstream>
@@ -149,8 +149,8 @@ std::string many_stages(const std::string& top, const std::string& each) {
   return text;
 }
 
-// A mebibyte of what is hard for parsers. The bound is far above the needed time, and far below the
-// time of quadratic work.
+// A mebibyte of what is hard for parsers. The bound is of processor time, far above what is needed
+// also under a sanitizer, and far below what quadratic work needs.
 TEST(Fuzz, HostileSpecsAreBounded) {
   const auto many = [](std::string_view piece) {
     std::string text;
@@ -200,11 +200,10 @@ TEST(Fuzz, HostileSpecsAreBounded) {
       {"stages of stages", "stages: {a: " + many("{stages: {a: ").substr(0, 900)},
   };
   for (const auto& [what, text] : cases) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     check(text);
-    const double seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    EXPECT_LT(seconds, 30) << what;
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    EXPECT_LT(seconds, 60) << what;
     if (seconds > 0.5) std::printf("  %-14s %.2f s\n", what, seconds);
   }
 }
