@@ -56,7 +56,7 @@ class FakeController final : public v1::AgentService::Service {
   // Returns the first request that fits, among all past requests and those until the deadline.
   std::optional<v1::ConnectRequest> wait_for(
       const std::function<bool(const v1::ConnectRequest&)>& fits,
-      std::chrono::seconds most = std::chrono::seconds(10)) {
+      std::chrono::seconds most = std::chrono::seconds(60)) {
     const auto deadline = std::chrono::steady_clock::now() + most;
     std::unique_lock lock(mutex_);
     for (std::size_t at = 0;;) {

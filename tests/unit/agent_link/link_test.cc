@@ -43,7 +43,7 @@ class LinkTest : public ::testing::Test {
   }
   bool wait_for(const std::string& what, std::size_t times = 1) {
     std::unique_lock lock(mutex_);
-    return more_.wait_for(lock, std::chrono::seconds(10), [&] {
+    return more_.wait_for(lock, std::chrono::seconds(60), [&] {
       return static_cast<std::size_t>(std::ranges::count(happened_, what)) >= times;
     });
   }
