@@ -248,6 +248,13 @@ class Local(unittest.TestCase):
             self.sizes(), {"n0": 8, "n1": 8, "n2": 2}, "what is asked for holds for what is started"
         )
 
+    def wait_for_daemons(self):
+        """A child of a killed `up` that is not a daemon yet has its lock for a moment."""
+        wait_until(
+            lambda: not any("local up" in command for _, command in processes_of(self.state)),
+            what="the last child to become a daemon",
+        )
+
     def test_up_that_was_killed_half_way(self):
         """Daemons that were started in the moment of its end were found by nobody: `down` left them."""
         for number in range(12):
@@ -258,10 +265,7 @@ class Local(unittest.TestCase):
                 )
                 up.kill()
                 up.communicate(timeout=DEADLINE)
-            wait_until(
-                lambda: not any("local up" in command for _, command in processes_of(self.state)),
-                what="the last child to become a daemon",
-            )
+            self.wait_for_daemons()
             self.cluster.muster("local", "down", code=0)
             self.assertEqual(processes_of(self.state), [])
         with self.cluster.popen("local", "up", "-n", "3", "-d", "1") as up:
@@ -270,6 +274,7 @@ class Local(unittest.TestCase):
             )
             up.kill()
             up.communicate(timeout=DEADLINE)
+        self.wait_for_daemons()
         self.cluster.muster("local", "up", code=0)
         self.assertEqual(self.sizes(), {"n0": 1, "n1": 1, "n2": 1}, "the plan is carried out")
 
