@@ -11,7 +11,7 @@ import signal
 import subprocess
 import unittest
 
-from cluster import DEADLINE, STUB, Cluster
+from cluster import DEADLINE, STUB, Cluster, wait_until
 from screen import Screen
 
 STEP = 'printf " iteration %8d/%8d | lm loss: %E |\\n"'
@@ -321,13 +321,20 @@ class Terminal(unittest.TestCase):
             "a pipe has the lines",
         )
 
+    def wait_for_log(self, id, text):
+        """Until the controller has a line of the current attempt. Events do not tell it: they overtake lines."""
+        wait_until(
+            lambda: text in self.cluster.output("logs", id, "--tail", 1),
+            what=f"{text!r} in the log of {id}",
+        )
+
     def test_watch_starts_with_the_history(self):
         """`muster watch` of a job that runs began with an empty curve, and (now that a rank's lines stream) would begin with all that it ever wrote."""
         with self.cluster.gate("old") as gate:
             steps = " ".join(f"{step} 100 {9 - step / 10}" for step in range(1, 51))
             run = f"for i in $(seq 1 300); do echo line $i; done; {STEP} {steps}; read x < {gate.path}; echo news"
             id = self.cluster.submit(job("old", run))
-            self.cluster.wait_event(lambda event: event["type"] == "first-step", id)
+            self.wait_for_log(id, "      50/")
             with self.screen("watch", "old") as screen:
                 screen.wait_for("iteration       50/")
                 screen.wait_for_rows(
@@ -355,8 +362,9 @@ class Terminal(unittest.TestCase):
             run = f"{lines}; [ ${{attempt}} = 2 ] || kill -9 $BASHPID; read x < {gate.path}; echo news"
             id = self.cluster.submit(job("second", run))
             self.cluster.wait_event(
-                lambda event: event["type"] == "first-step" and event["attempt"] == 2, id
+                lambda event: event["type"] == "attempt-placed" and event["attempt"] == 2, id
             )
+            self.wait_for_log(id, "iteration")
             piped = [self.cluster.popen("watch", id) for _ in range(4)]
             begun = []
             for one in piped:
