@@ -36,7 +36,7 @@ from .processes import carriers, kill_process, processes_of, wait_gone, wait_pid
 from .programs import BIN, DEADLINE, binary
 from .waiting import Directory, Gate
 
-LAST_MOMENT = 20.0  # s that a killed tool's own child may take to end
+LAST_MOMENT = 20.0  # s that a killed tool's own child, or a worker without ranks, may take to end
 
 
 class Cluster:
@@ -434,6 +434,8 @@ class Cluster:
         except (AssertionError, subprocess.SubprocessError, OSError, ValueError, KeyError) as error:
             self._left.append(f"{type(error).__name__}: {error}")
         self.end_daemons()
+        for worker in self.workers():  # one that has told its last has still to exit
+            wait_gone(worker, LAST_MOMENT)
         for process in self.processes():
             self._left.append(
                 f"process {process.pid} ({' '.join(process.argv)[:80]}) of {process.env['MUSTER_PROCESS_TAG']}"
