@@ -157,12 +157,12 @@ class Places(FaultsTest):
         self.fleet.deploy("up")
         head = self.fleet.hosts[0]
         pid = json.loads(head.sh(f"cat {HEAD}/endpoint.json"))["pid"]
-        head.sh("echo 'users: {ann: king}' > /etc/roles.yaml")
-        self.addCleanup(head.sh, "rm -f /etc/roles.yaml")
-        self.fleet.write_hosts(controller={"access": "/etc/roles.yaml"})
+        head.sh("echo 'users: {ann: king}' > /home/roles.yaml")
+        self.addCleanup(head.sh, "rm -f /home/roles.yaml")
+        self.fleet.write_hosts(controller={"access": "/home/roles.yaml"})
         self.assertRegex(
             self.fleet.deploy("up", code=70),
-            r"checking the configuration of the controller on '\S+': muster-controller: /etc/roles.yaml:1:14: [^\n]*"
+            r"checking the configuration of the controller on '\S+': muster-controller: /home/roles.yaml:1:14: [^\n]*"
             "; the controller runs on as it was",
         )
         self.assertEqual(json.loads(head.sh(f"cat {HEAD}/endpoint.json"))["pid"], pid)
@@ -171,8 +171,8 @@ class Places(FaultsTest):
         up = self.fleet.deploy("up", code=1)
         self.assertRegex(up, r"checking the configuration of the agent on '\S+': muster-agent: [^\n]*'inof'[^\n]*; the agent runs on as it was")
         self.assertTrue(all(node["connected"] for node in self.nodes().values()))
-        self.fleet.write_hosts(controller={"access": "/etc/roles.yaml"})
-        head.sh("echo 'users: {ann: admin}' > /etc/roles.yaml")
+        self.fleet.write_hosts(controller={"access": "/home/roles.yaml"})
+        head.sh("echo 'users: {ann: admin}' > /home/roles.yaml")
         self.assertRegex(self.fleet.deploy("up"), r"controller .* done ")
 
     def test_an_address_that_cannot_serve_stops_nothing(self):
@@ -289,9 +289,9 @@ class Ends(FaultsTest):
     def test_down_after_a_first_up_that_failed(self):
         """It asked for 'up' or --force, for it could not know whether jobs run. None can: no controller has served, no agent is there."""
         head = self.fleet.hosts[0]
-        head.sh("echo 'users: {ann: king}' > /etc/roles.yaml")
-        self.addCleanup(head.sh, "rm -f /etc/roles.yaml")
-        self.fleet.write_hosts(controller={"access": "/etc/roles.yaml"})
+        head.sh("echo 'users: {ann: king}' > /home/roles.yaml")
+        self.addCleanup(head.sh, "rm -f /home/roles.yaml")
+        self.fleet.write_hosts(controller={"access": "/home/roles.yaml"})
         for made in ("", f"mkdir {HEAD}/journal"):  # by a controller that ended at its start
             self.fleet.place_programs([0])
             self.assertIn("the controller was not started", self.fleet.deploy("up", code=70))
