@@ -110,7 +110,7 @@ class Fleet:
     def muster(self, *words, code=0):
         """On the controller's host, by the programs that were deployed there."""
         done = subprocess.run(
-            ["nsenter", f"--target={self.hosts[0].init_pid()}", "--mount", "--uts", "--ipc", "--net", "--pid",
+            ["nsenter", f"--target={self.hosts[0].init_pid()}", "--mount", "--root", "--uts", "--ipc", "--net", "--pid",
              "/opt/muster/current/bin/muster", "--controller", "/var/lib/muster/controller/endpoint.json", *words],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=DEADLINE, env={"PATH": os.environ["PATH"], "HOME": "/root"},
         )  # fmt: skip

@@ -129,9 +129,9 @@ class SshHost:
             return int(file.read().split()[0])
 
     def sh(self, script, check=True):
-        """Runs as root on the host, without SSH."""
+        """Runs as root on the host, without SSH. Its root is the host's: that of its mounts alone would be another machine's where all of this runs in a chroot."""
         done = subprocess.run(
-            ["nsenter", f"--target={self.init_pid()}", "--mount", "--uts", "--ipc", "--net", "--pid", "sh", "-c", script],
+            ["nsenter", f"--target={self.init_pid()}", "--mount", "--root", "--uts", "--ipc", "--net", "--pid", "sh", "-c", script],
             capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         if check and done.returncode != 0:
