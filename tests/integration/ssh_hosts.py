@@ -129,7 +129,7 @@ class SshHost:
             return int(file.read().split()[0])
 
     def sh(self, script, check=True):
-        """Runs as root on the host, without SSH. Its root is the host's: that of its mounts alone would be another machine's where all of this runs in a chroot."""
+        """Runs as root on the host, without SSH. It enters the host's root, too: without that, tests in a chroot would come out of it."""
         done = subprocess.run(
             ["nsenter", f"--target={self.init_pid()}", "--mount", "--root", "--uts", "--ipc", "--net", "--pid", "sh", "-c", script],
             capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
