@@ -236,8 +236,8 @@ class OwnDisks(EngineTest):
         self.addCleanup(self.back, "n1")
         self.cluster.daemon("n1").send_signal(signal.SIGSTOP)
         record = Record(self.cluster, "killed")
-        job = self.cluster.output("resume", "cut", "-d", "--nodes", "1", "--set", EIGHT, "--set", "resources.hosts=[n0]", "--env",
-                                  f"CONFORMANCE_RECORD={record.path}").strip()  # fmt: skip
+        job = self.cluster.output("resume", "cut", "-d", "--nodes", "1", "--set", EIGHT, "--set", "resources.hosts=[n0]", "--set",
+                                  "recovery.backoff=2s", "--env", f"CONFORMANCE_RECORD={record.path}").strip()  # fmt: skip
         chain = self.cluster.show(job)["spec"]["stage"]["chainName"]
         end = time.monotonic() + DEADLINE
         while not os.path.exists(fetched) or "shards of other nodes" not in self.cluster.output(
@@ -245,6 +245,11 @@ class OwnDisks(EngineTest):
         ):
             watch.wait(0.2)
             self.assertLess(time.monotonic(), end, self.cluster.story(f"{chain}.transform"))
+        self.cluster.kill("n1")
+        # Only then: n0's files come first, and a node that is back by then is asked as if it had never been away.
+        self.cluster.wait_event(
+            lambda event: event["type"] == "attempt-broke", f"{chain}.transform"
+        )
         self.back("n1")
         self.cluster.wait(chain)
         attempts = self.cluster.show(f"{chain}.transform")["attempts"]
