@@ -21,6 +21,8 @@ if(MUSTER_SANITIZE)
   if(MUSTER_SANITIZE MATCHES thread)
     # Protobuf's and Abseil's headers lay some classes out differently when they see it; the packaged libraries were compiled without.
     add_compile_options(-U__SANITIZE_THREAD__)
+    file(READ ${CMAKE_SOURCE_DIR}/tests/support/tsan.supp MUSTER_TSAN_SUPPRESSIONS)
+    configure_file(${CMAKE_SOURCE_DIR}/cmake/tsan_defaults.cc.in ${CMAKE_BINARY_DIR}/tsan_defaults.cc @ONLY)
     add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)  # a fence is what ThreadSanitizer cannot follow; Asio's own locks order the same
   endif()
   # GCC 12 reports false maybe-uninitialized and the like under sanitizers.
@@ -130,6 +132,9 @@ function(muster_binary name)
   cmake_parse_arguments(arg "" "LINK" "DEPS" ${ARGN})
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/main.cc)
     add_executable(${name} main.cc)
+    if(MUSTER_SANITIZE MATCHES thread)
+      target_sources(${name} PRIVATE ${CMAKE_BINARY_DIR}/tsan_defaults.cc)
+    endif()
     target_link_libraries(${name} PRIVATE ${arg_DEPS} muster_warnings)
     # With the C library, too: hosts have older ones (docs/decisions/0017). Tests and benchmarks run where they are built, and stay dynamic.
     # -static-pie and -static-libstdc++ exclude each other: g++ would put -Bdynamic behind libstdc++, and libc would be found as a shared one.
