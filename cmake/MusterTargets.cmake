@@ -128,13 +128,17 @@ function(muster_library name)
   target_link_libraries(${name} ${scope} ${arg_DEPS})
 endfunction()
 
+function(muster_tsan_defaults program)
+  if(MUSTER_SANITIZE MATCHES thread)
+    target_sources(${program} PRIVATE ${CMAKE_BINARY_DIR}/tsan_defaults.cc)
+  endif()
+endfunction()
+
 function(muster_binary name)
   cmake_parse_arguments(arg "" "LINK" "DEPS" ${ARGN})
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/main.cc)
     add_executable(${name} main.cc)
-    if(MUSTER_SANITIZE MATCHES thread)
-      target_sources(${name} PRIVATE ${CMAKE_BINARY_DIR}/tsan_defaults.cc)
-    endif()
+    muster_tsan_defaults(${name})
     target_link_libraries(${name} PRIVATE ${arg_DEPS} muster_warnings)
     # With the C library, too: hosts have older ones (docs/decisions/0017). Tests and benchmarks run where they are built, and stay dynamic.
     # -static-pie and -static-libstdc++ exclude each other: g++ would put -Bdynamic behind libstdc++, and libc would be found as a shared one.
