@@ -556,6 +556,10 @@ TEST_F(ShellTest, AUserHasAShareOfTheWatchers) {
       "user 'ann' has 2 watchers, as many as one user may have; end some of them";
   EXPECT_EQ(answers.get_future().get(),
             (std::vector<std::string>{"added", "added", full, "added", "added", "added", "added"}));
+  // The watcher is removed by a task of the strand, and a read may come before it.
+  std::promise<void> removed;
+  shell_->strand().post("removed", [&] { removed.set_value(); });
+  removed.get_future().get();
   std::promise<bool> room;
   ASSERT_TRUE(shell_->read([&](const View&) {
     room.set_value(
