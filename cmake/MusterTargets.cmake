@@ -128,6 +128,7 @@ function(muster_library name)
   target_link_libraries(${name} ${scope} ${arg_DEPS})
 endfunction()
 
+# For every program of the tsan preset that uses gRPC: the options and suppressions that ThreadSanitizer needs, built in.
 function(muster_tsan_defaults program)
   if(MUSTER_SANITIZE MATCHES thread)
     target_sources(${program} PRIVATE ${CMAKE_BINARY_DIR}/tsan_defaults.cc)
