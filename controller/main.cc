@@ -204,6 +204,8 @@ int run(const Config& config) {
       **store, {.known = [&](const JobId& job, AttemptNo) { return collected.known(job); },
                 .is_of = [&](const logs::LogKey& key, const NodeName& node,
                              const InstanceId& from) { return collected.is_of(key, node, from); },
+                .is_others = [&](const logs::LogKey& key,
+                                 const NodeName& node) { return collected.is_others(key, node); },
                 .on_complete = [&](const JobId& job, AttemptNo attempt,
                                    RankNo rank) { collected.on_complete(job, attempt, rank); },
                 .enter = [&](grpc::ServerContextBase& call) { return revocations.enter(call); },

@@ -506,6 +506,16 @@ std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec, const v1::Resolv
   Planner planner(request);
   planner.run();
   std::vector<KeyedProblem> problems = planner.problems();
+  // An engine replaces words on an attempt that resumes (Megatron's --load). At a first start they
+  // are as the spec has them.
+  request.attempt = 1;
+  request.save_dir = save_dir(spec, request.out_dir, request.attempt);
+  request.resume_dir.clear();
+  Planner first(request);
+  first.run();
+  for (const KeyedProblem& problem : first.problems())
+    if (std::ranges::find(problems, problem.key, &KeyedProblem::key) == problems.end())
+      problems.push_back(problem);
   if (const Engine* engine = find_engine(spec.engine());
       engine != nullptr && engine->check != nullptr)
     engine->check(spec, problems);

@@ -13,6 +13,7 @@
 #include "common/rpc/tls_port.h"
 #include "controller/core/hello.h"
 #include "controller/launch/launch.h"
+#include "controller/links/no_part.h"
 
 namespace muster::controller {
 namespace {
@@ -124,6 +125,7 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesReques
   if (part == nullptr || part->swept || attempt->state != core::AttemptState::Live ||
       part->placed.instance.str() != request.instance() ||
       request.cluster_id() != view.ledger.cluster.str()) {
+    check_own(view, node, JobId(request.job_id()), AttemptNo(request.attempt()), "fetching files");
     return refuse(grpc::StatusCode::FAILED_PRECONDITION,
                   fmt::format("node '{}' is not to start job '{}' attempt {} (any more)",
                               request.node(), request.job_id(), request.attempt()));
@@ -272,7 +274,10 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
   if (facts.facts().empty()) session->facts_taken(cost);
   facts.DiscardUnknownFields();
   for (int i = 0; i < facts.facts_size(); ++i) {
-    ReplyFn reply = [node = session->node()](const Outcome& outcome, const View& view) {
+    ReplyFn reply = [this, node = session->node(), job = JobId(facts.facts(i).job_id()),
+                     attempt = AttemptNo(facts.facts(i).attempt())](const Outcome& outcome,
+                                                                    const View& view) {
+      check_own(view, node, job, attempt, "reporting facts");
       // Acknowledged even so: sending the fact again would not change the answer.
       if (outcome.refusal && view.paused.empty())
         log::warn("a fact was not taken",
@@ -302,6 +307,17 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
         arrived, std::move(reply));
     if (is_swept) shell_.observe(swept, arrived);
   }
+}
+
+// decide() takes nothing of what a node says of an attempt of others. A node that tries is written
+// down.
+void Hub::check_own(const View& view, const NodeName& node, const JobId& job, AttemptNo attempt,
+                    std::string_view doing) const {
+  const auto found = view.ledger.jobs.find(job);
+  const core::AttemptRecord* placed =
+      found == view.ledger.jobs.end() ? nullptr : found->second.attempt(attempt);
+  if (placed == nullptr || placed->part(node) != nullptr || !options_.on_refused) return;
+  options_.on_refused(no_part(doing, node, job, attempt));
 }
 
 void Hub::on_heartbeat(const SessionPtr& session, v1::Heartbeat heartbeat, Now arrived) {

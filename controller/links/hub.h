@@ -24,6 +24,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/async/loop.h"
@@ -49,7 +50,8 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     // that is known. `generation` is the one that the agent has seen (common/base/lineage.h). The
     // daemon makes both durable.
     std::function<void(const Error&, std::uint64_t generation)> on_behind;
-    // A node spoke for another one. Any thread. Empty: nobody is interested.
+    // A node spoke for another one, or of an attempt of which it has no part (no_part.h). Any
+    // thread. Empty: nobody is interested.
     std::function<void(const Error&)> on_refused = {};
     // Gets what the ledger says of certificates, and ends streams. Null: no certificates are
     // checked.
@@ -105,6 +107,8 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   void send_authorities(Session& session);
   void find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                   const View& view);
+  void check_own(const View& view, const NodeName& node, const JobId& job, AttemptNo attempt,
+                 std::string_view doing) const;
   [[nodiscard]] core::Peers::View durable(const View& view) const;
   void cannot_launch(const NodeName& node, const core::Assignment& wanted, const Error& why,
                      const View& view);

@@ -11,6 +11,7 @@
 #include "common/proto/proto_time.h"
 #include "common/rpc/tls_port.h"
 #include "controller/links/log_stream.h"
+#include "controller/links/no_part.h"
 
 namespace muster::links {
 namespace {
@@ -349,6 +350,8 @@ bool Receiver::is_of(const logs::LogKey& key, const LogStream& stream) const {
 Result<void> Receiver::open(const StreamPtr& stream, const logs::LogKey& key, Answers& answers) {
   if (!sound(key) || (hooks_.known && !hooks_.known(key.job, key.attempt)) ||
       !is_of(key, *stream)) {
+    if (hooks_.is_others && hooks_.on_refused && hooks_.is_others(key, stream->node))
+      hooks_.on_refused(controller::no_part("sending logs", stream->node, key.job, key.attempt));
     v1::LogHave have = have_of(key, {});
     have.set_unknown(true);
     answers[key] = std::move(have);

@@ -44,12 +44,14 @@ struct LogReceiveHooks {
   // Does this node write this log, from this state directory? Asked of nodes that are known by
   // their certificates. Empty: it does.
   std::function<bool(const logs::LogKey&, const NodeName&, const InstanceId&)> is_of;
+  // Is it a log of an attempt of which the node has no part? Then that is written down. Empty: no.
+  std::function<bool(const logs::LogKey&, const NodeName&)> is_others = {};
   // The whole log of this rank is durable. May be called more than once. Never called for auxiliary
   // processes.
   std::function<void(const JobId&, AttemptNo, RankNo)> on_complete;
   // A stream begins: what ends it when its certificate is revoked. Empty: nothing does.
   std::function<controller::Revocations::Stay(grpc::ServerContextBase&)> enter = {};
-  // A node sent logs in another one's name.
+  // A node sent logs in another one's name, or logs of others (is_others).
   std::function<void(const Error&)> on_refused;
   // one line for the log: once for each cause, and when the trouble is over
   std::function<void(const std::string&)> on_trouble;

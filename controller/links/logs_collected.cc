@@ -76,6 +76,19 @@ bool LogsCollected::is_of(const logs::LogKey& key, const NodeName& node,
   return false;
 }
 
+bool LogsCollected::is_others(const logs::LogKey& key, const NodeName& node) const {
+  const MutexLock lock(mutex_);
+  const auto job = known_.find(key.job);
+  if (job == known_.end()) return false;
+  bool placed = false;
+  for (const auto& [part, auxiliaries] : job->second) {
+    if (part.attempt != key.attempt) continue;
+    if (part.node == node) return false;
+    placed = true;
+  }
+  return placed;
+}
+
 void LogsCollected::add_parts(const JobId& job, AttemptNo attempt,
                               std::span<const core::PlacedNode> nodes) {
   const auto known = known_.find(job);

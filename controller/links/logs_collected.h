@@ -45,6 +45,8 @@ class LogsCollected {
   // ordered to forget the run. Any thread.
   [[nodiscard]] bool is_of(const logs::LogKey& key, const NodeName& node,
                            const InstanceId& instance);
+  // Whether other nodes have the log's attempt, and this one has no part of it. Any thread.
+  [[nodiscard]] bool is_others(const logs::LogKey& key, const NodeName& node) const;
   void on_complete(const JobId& job, AttemptNo attempt, RankNo rank);  // any thread
   void on_release(std::span<const journal::Row> rows);                 // strand
 

@@ -74,17 +74,18 @@ printf '%s' "$owner"
 exit 45
 )sh";
 
-// Between the two: a command. Its output is compressed, where the host has gzip, and its status is
-// the script's.
+// Between the first two: a command, and between the last two: what its output goes through. The
+// rest is compressed, where the host has gzip. The script's status is the command's.
 constexpr std::string_view kZipped = R"sh(
 zip=cat
 command -v gzip >/dev/null && zip='gzip -c'
 { status=$({ { )sh";
-constexpr std::string_view kZippedEnd = R"sh(; echo "$?" >&3; } | $zip >&4; } 3>&1); } 4>&1
+constexpr std::string_view kFiltered = R"sh(; echo "$?" >&3; } | )sh";
+constexpr std::string_view kZippedEnd = R"sh( | $zip >&4; } 3>&1); } 4>&1
 exit "$status"
 )sh";
-constexpr Duration kNodesTimeMost = 5min;          // for a question about each node
-constexpr std::size_t kNodesBytesMost = 64 << 20;  // inflated: 1,024 nodes have 4 MiB
+constexpr Duration kNodesTimeMost = 5min;         // for a question about each node
+constexpr std::size_t kListBytesMost = 64 << 20;  // inflated: 1,024 nodes have 4 MiB
 
 // Status 1: the lock has another owner.
 constexpr std::string_view kIsMine = R"sh([ "$(cat "$lock/owner" 2>/dev/null)" = "$me" ])sh";
@@ -250,6 +251,17 @@ Result<std::string> ControllerHost::muster(std::string_view doing, std::string_v
   return with_host([&](Host& host) { return host.need(doing, script); });
 }
 
+Result<std::string> ControllerHost::muster_list(std::string_view doing, std::string_view words,
+                                                std::string_view filter) {
+  const std::string script =
+      fmt::format("{}{}{}{}{}", kZipped, asking(words), kFiltered, filter, kZippedEnd);
+  auto packed = with_host([&](Host& host) { return host.need(doing, script); });
+  if (!packed) return packed;
+  auto text = unzipped(std::move(*packed), kListBytesMost);
+  if (!text) return fail(std::move(text.error()).in(doing));
+  return text;
+}
+
 Result<ssh::Secret> ControllerHost::issue_credentials(const std::string& node, bool renews) {
   // A killed script leaves its directory; the owner of the lock is the only one that makes them.
   const std::string script =
@@ -268,11 +280,8 @@ Result<ssh::Secret> ControllerHost::issue_credentials(const std::string& node, b
 
 Result<Nodes> ControllerHost::nodes() {
   constexpr std::string_view kDoing = "asking the controller for its nodes";
-  const std::string script = fmt::format("{}{}{}", kZipped, asking("node ls -o json"), kZippedEnd);
-  auto packed = with_host([&](Host& host) { return host.need(kDoing, script); });
-  if (!packed) return fail(std::move(packed.error()));
-  const auto text = unzipped(std::move(*packed), kNodesBytesMost);
-  if (!text) return fail(Error(text.error()).in(kDoing));
+  const auto text = muster_list(kDoing, "node ls -o json");
+  if (!text) return fail(Error(text.error()));
   const auto answer = parse_answer(kDoing, *text);
   if (!answer) return fail(Error(answer.error()));
   Nodes out;

@@ -78,6 +78,10 @@ class ControllerHost {
   Result<std::string> cluster_id();
   // Runs `muster WORDS` on the host against this controller. Returns what it prints.
   Result<std::string> muster(std::string_view doing, std::string_view words);
+  // The same for a list that may be long. It goes through the command `filter`, and comes
+  // compressed, where the host has gzip.
+  Result<std::string> muster_list(std::string_view doing, std::string_view words,
+                                  std::string_view filter = "cat");
   [[nodiscard]] const Places& places() const { return places_; }
 
  private:

@@ -3,19 +3,25 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace muster::rollout {
 
+// The ledger may have 100,000 certificates, which are more than one answer of a host. So only the
+// lines of revoked ones leave it.
 Result<RevokedKeys> read_revoked(ControllerHost& controller) {
   constexpr std::string_view kDoing = "asking the controller for its certificates";
-  const auto text = controller.muster(kDoing, "cert ls -o json");
+  const auto text =
+      controller.muster_list(kDoing, "cert ls -o jsonl", R"(sed -n '/"revokedAt"/p')");
   if (!text) return fail(Error(text.error()));
   RevokedKeys out;
   try {
-    const auto answer = nlohmann::json::parse(*text);
-    for (const auto& item : answer.at("items"))
+    std::istringstream lines(*text);
+    for (std::string line; std::getline(lines, line);) {
+      const auto item = nlohmann::json::parse(line);
       if (!item.value("node", "").empty() && !item.value("revokedAt", "").empty())
         out[item.value("keySha256", "")] = item.value("why", "");
+    }
   } catch (const nlohmann::json::exception&) {
     return fail(ErrorCode::DataLoss, fmt::format("{}: the answer makes no sense", kDoing));
   }

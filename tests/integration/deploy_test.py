@@ -267,7 +267,7 @@ class Faults(DeployTest):
             text = file.read()
         with open(path, "w", encoding="utf-8") as file:
             file.write(text.replace(known, self.fleet.hosts[1].known().replace(self.fleet.hosts[1].address, host.address)))
-        self.up_without_n2(r"n2 .*key")
+        self.up_without_n2(r"n2 .*key.* has changed")
         self.fleet.write_known()
         self.up_with_n2()
 
@@ -290,7 +290,7 @@ class Faults(DeployTest):
     def test_no_sudo(self):
         self.fleet.place_programs()
         self.fleet.write_hosts(agent=lambda number: {"user": "ann", "sudo": True} if number == 2 else {})
-        self.up_without_n2(r"n2 .*becoming root on .*: (there is no sudo|sudo)")
+        self.up_without_n2(r"n2 .*becoming root on .*: (there is no sudo; log in as root|sudo wants a password, and there is nobody to ask)")
         self.fleet.write_hosts()
         self.up_with_n2()
 

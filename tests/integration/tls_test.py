@@ -485,6 +485,7 @@ class Ended(unittest.TestCase):
         behind = {**self.over_tcp, "MUSTER_WALL_CLOCK_OFFSET_MS": str(-HOUR_MS)}
         refused = self.cluster.muster("ps", env=behind, code=13)
         self.assertIn("the certificate may have ended", refused.err)
+        wait_until(lambda: "or its time is over" in self.controller.logged(), what="a line of the handshake")
         agent.stop()
         agent = self.cluster.agent("n0", tcp=True, wait=False, env={"MUSTER_WALL_CLOCK_OFFSET_MS": str(-HOUR_MS)})  # fmt: skip
         agent.wait_for("cannot reach the controller")

@@ -9,8 +9,11 @@
 #include <functional>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "common/base/mutex.h"
 #include "controller/journal/journal.h"
 #include "controller/links/hub.h"
 
@@ -47,6 +50,11 @@ struct TestController {
                                 Hub::Options{.version = "test",
                                              .cluster_out = "/out",
                                              .on_behind = std::move(setup.on_behind),
+                                             .on_refused =
+                                                 [this](const Error& error) {
+                                                   const MutexLock lock(refused_mutex);
+                                                   refused.push_back(error.message);
+                                                 },
                                              .revocations = setup.revocations},
                                 [](grpc::CallbackServerContext*) { return new NoLogs; });
     hub->set_start(*started);
@@ -65,7 +73,15 @@ struct TestController {
   TestController(const TestController&) = delete;
   TestController& operator=(const TestController&) = delete;
 
+  // What the hub has written down of nodes. A copy.
+  std::vector<std::string> refusals() {
+    const MutexLock lock(refused_mutex);
+    return refused;
+  }
+
   bool stopped = false;
+  Mutex refused_mutex;
+  std::vector<std::string> refused MUSTER_GUARDED_BY(refused_mutex);
   async::Loop work{"work"};
   std::unique_ptr<logs::LogStore> store;
   std::unique_ptr<Shell> shell;

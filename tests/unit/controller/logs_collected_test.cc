@@ -25,6 +25,10 @@ TEST_F(HandNodeTest, ALogBelongsToTheNodeWhereItsRankIsPlaced) {
   EXPECT_FALSE(logs.is_of(log(waiting, 1, 1), n1, i1)) << "it has one rank";
   EXPECT_FALSE(logs.is_of(log(waiting, 2, 0), n1, i1)) << "an attempt to come";
   EXPECT_FALSE(logs.is_of(log(JobId("none"), 1, 0), n1, i1));
+  EXPECT_TRUE(logs.is_others(log(waiting, 1, 0), n2));
+  EXPECT_FALSE(logs.is_others(log(waiting, 1, 1), n1)) << "it has a part of the attempt";
+  EXPECT_FALSE(logs.is_others(log(waiting, 2, 0), n2)) << "nobody has it";
+  EXPECT_FALSE(logs.is_others(log(JobId("none"), 1, 0), n2));
   logs::LogKey setup = log(waiting, 1, 0);
   setup.auxiliary = "setup";
   setup.node = n1;

@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include <future>
 #include <thread>
 #include <vector>
@@ -162,8 +164,55 @@ TEST_F(Services, ANodeSpeaksOnlyForItself) {
   ticket.mutable_ticket()->set_node("n1");
   writer->Write(ticket);
   EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  const std::string why =
+      ": the certificate is of node 'n2'; a node speaks only for itself (--name, --credentials)";
+  EXPECT_THAT(controller_->refusals(),
+              testing::UnorderedElementsAre("connecting an agent" + why,
+                                            "fetching files of another node" + why,
+                                            "sending files to another node" + why));
   HandAgent own(tcp(pki::Role::Node, "n2"));
   EXPECT_TRUE(own.connect(HandAgent::hello("n2", "i2")));
+}
+
+// Regression: what a node said of others' attempts counted for nothing, and nobody could see that
+// it had said it.
+TEST_F(Services, ANodeThatSpeaksOfOthersAttemptsIsWrittenDown) {
+  HandAgent one(tcp(pki::Role::Node, "n1"));
+  ASSERT_TRUE(one.connect(HandAgent::hello("n1", "i1")));
+  const std::string id = submitted("theirs");
+  ASSERT_TRUE(one.order(id, v1::Order::kRun));
+  HandAgent other(tcp(pki::Role::Node, "n2"));
+  ASSERT_TRUE(other.connect(HandAgent::hello("n2", "i2", 0)));
+  v1::Fact fact;
+  fact.set_job_id(id);
+  fact.set_attempt(1);
+  fact.mutable_exited()->set_rank(0);
+  fact.mutable_exited()->set_code(3);
+  other.say(fact);
+  EXPECT_TRUE(other.acknowledged()) << "saying it again would not change the answer";
+  EXPECT_EQ(job(id).phase(), v1::JOB_PHASE_LAUNCHING) << "nothing of it counts";
+  v1::FetchFilesRequest fetch;
+  fetch.set_node("n2");
+  fetch.set_job_id(id);
+  fetch.set_attempt(1);
+  const auto fetching = context();
+  EXPECT_EQ(v1::AgentService::NewStub(tcp(pki::Role::Node, "n2"))
+                ->FetchFiles(fetching.get(), fetch)
+                ->Finish()
+                .error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  const std::string why = " of job '" + id +
+                          "' attempt 1: node 'n2' has no part of it, so nothing of that is taken; "
+                          "look after that node";
+  EXPECT_THAT(controller_->refusals(),
+              testing::ElementsAre("reporting facts" + why, "fetching files" + why));
+  // Its own, and an attempt that nobody has, are no such thing.
+  one.say(fact);
+  EXPECT_TRUE(one.acknowledged());
+  fact.set_attempt(9);
+  other.say(fact);
+  EXPECT_TRUE(other.acknowledged());
+  EXPECT_EQ(controller_->refusals().size(), 2u);
 }
 
 TEST_F(Services, CertificatesAreIssuedOverTheSocket) {

@@ -2,12 +2,16 @@
 #include "controller/links/log_receive.h"
 
 #include <errno.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <atomic>
 #include <filesystem>
+#include <string>
+#include <vector>
 
+#include "common/base/mutex.h"
 #include "common/pki/authority_dir.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/tls_port.h"
@@ -68,9 +72,21 @@ class LogReceiveTest : public testing::Test {
     store_ = std::move(*logs::LogStore::open(dir_ / "logs", 1 << 30, std::move(calls)));
     receiver_ = LogReceiver::start(
         *store_,
-        {.is_of = [](const logs::LogKey& key, const NodeName& node, const InstanceId& instance) {
-          return node == NodeName("n1") && instance == InstanceId("i1") && key.rank == RankNo(0);
-        }});
+        {.is_of =
+             [](const logs::LogKey& key, const NodeName& node, const InstanceId& instance) {
+               return node == NodeName("n1") && instance == InstanceId("i1") &&
+                      key.rank == RankNo(0);
+             },
+         .is_others = [](const logs::LogKey&,
+                         const NodeName& node) { return node == NodeName("n2"); },
+         .on_complete = {},
+         .enter = {},
+         .on_refused =
+             [this](const Error& error) {
+               const MutexLock lock(mutex_);
+               refused_.push_back(error.message);
+             },
+         .on_trouble = {}});
     service_ = std::make_unique<LogService>(*receiver_);
     const std::string address = "unix:" + (dir_ / "s").string();
     grpc::ServerBuilder builder;
@@ -122,7 +138,15 @@ class LogReceiveTest : public testing::Test {
   }
 
   std::filesystem::path dir_;
+  // What was written down of nodes. A copy.
+  std::vector<std::string> refused() {
+    const MutexLock lock(mutex_);
+    return refused_;
+  }
+
   std::atomic<int> failures_ = 0;
+  Mutex mutex_;
+  std::vector<std::string> refused_ MUSTER_GUARDED_BY(mutex_);
   std::unique_ptr<logs::LogStore> store_;
   std::unique_ptr<LogReceiver> receiver_;
   std::unique_ptr<LogService> service_;
@@ -255,6 +279,9 @@ TEST_F(LogReceiveTest, WithACertificateANodeSendsItsOwnLogs) {
   EXPECT_EQ(opened("n1", "n1", 0), "taken");
   EXPECT_EQ(opened("n1", "n1", 1), "unknown");
   EXPECT_EQ(opened("n2", "n2", 0), "unknown");
+  EXPECT_THAT(refused(), testing::ElementsAre(
+                             "sending logs of job 'job' attempt 1: node 'n2' has no part of it, so "
+                             "nothing of that is taken; look after that node"));
   EXPECT_EQ(opened("n1", "n1", 0, "i2"), "unknown")
       << "another machine, which has replaced n1 under its name";
   EXPECT_EQ(opened("n2", "n1", 0),

@@ -10,6 +10,7 @@
 
 #include "common/process/identity.h"
 #include "deploy/rollout/lock_mark.h"
+#include "deploy/rollout/revoked.h"
 #include "deploy/rollout/unzip.h"
 #include "tests/unit/rollout/local_session.h"
 
@@ -87,6 +88,34 @@ TEST_F(OnControllerHost, AManyNodesAnswerIsRead) {
   EXPECT_EQ(nodes->at("n399").drained_for, "w");
   muster("echo 'no controller' >&2; exit 13\n");
   const auto refused = controller_.nodes();
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("no controller"));
+}
+
+// Regression: the whole list was asked for. From about 3,000 certificates on it was more than an
+// answer of a host may be, and every `up` ended there.
+TEST_F(OnControllerHost, OnlyRevokedCertificatesAreRead) {
+  constexpr int kCertificates = 20'000;
+  const fs::path answer = local_.dir() / "answer";
+  std::string text;
+  for (int i = 0; i < kCertificates; ++i) {
+    const std::string number = std::to_string(1'000'000'000 + i * 7'919LL);
+    text +=
+        R"({"apiVersion":"muster/v1","kind":"Certificate","serial":")" + number + number +
+        R"(","node":"n)" + number + R"(","keySha256":")" + number + R"(","actor":"owner")" +
+        (i % 1'000 == 7 ? R"(,"revokedAt":"2026-01-02T03:04:05Z","why":"it \"was\" lost")" : "") +
+        "}\n";
+  }
+  local_.write(answer, text + R"({"user":"ann","keySha256":"of-ann","revokedAt":"2026"})" + "\n");
+  muster("cat '" + answer.string() + "'\n");
+  const auto revoked = read_revoked(controller_);
+  ASSERT_TRUE(revoked) << revoked.error().message;
+  EXPECT_EQ(revoked->size(), kCertificates / 1'000U) << "a user's is none of a node's";
+  EXPECT_EQ(revoked->at(std::to_string(1'000'000'000 + 7 * 7'919LL)), "it \"was\" lost");
+  muster("exit 0\n");
+  EXPECT_THAT(*read_revoked(controller_), IsEmpty());
+  muster("echo 'no controller' >&2; exit 13\n");
+  const auto refused = read_revoked(controller_);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("no controller"));
 }
