@@ -258,8 +258,9 @@ Tree read_tree(std::string_view text, bool with_places) {
     }
   } catch (const Enough&) {
   } catch (const YAML::Exception& error) {
-    Problem problem{.message =
-                        fmt::format("this is not YAML: {}{}", error.msg, hint(text, error.mark))};
+    // The parser's words may have a byte of the text, also one that is half a character.
+    Problem problem{.message = readable(
+                        fmt::format("this is not YAML: {}{}", error.msg, hint(text, error.mark)))};
     if (with_places && !error.mark.is_null()) {
       problem.line = static_cast<std::uint32_t>(error.mark.line) + 1;
       problem.column = static_cast<std::uint32_t>(error.mark.column) + 1;

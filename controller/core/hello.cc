@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "common/base/controls.h"
 #include "common/base/names.h"
+#include "common/base/utf8.h"
 #include "common/proto/proto_lineage.h"
 #include "common/proto/proto_time.h"
 #include "controller/core/journal_end/lost_end.h"
@@ -68,7 +70,9 @@ std::string pause_text(std::string_view behind) {
 
 Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex loaded,
                    JournalIndex last, bool welcomed) {
-  const std::string who = "connecting node '" + hello.node().substr(0, 64) + "'";
+  const std::string_view name = std::string_view(hello.node()).substr(0, 64);
+  const std::string who =
+      "connecting node '" + without_controls(name.substr(0, utf8_prefix(name))) + "'";
   const auto refuse = [](ErrorCode code, std::string text) {
     return Judged{.refusal = Error{.code = code, .message = std::move(text)}, .behind = {}};
   };
@@ -92,6 +96,10 @@ Judged judge_hello(const v1::Hello& hello, const Ledger& ledger, JournalIndex lo
       return refuse(ErrorCode::InvalidArgument,
                     fmt::format("{}: Hello with an id or version of {} bytes, at most {}", who,
                                 word->size(), kHelloWordMost));
+    // They are part of sentences, and of lines of the log.
+    if (has_controls(*word))
+      return refuse(ErrorCode::InvalidArgument,
+                    who + ": its Hello has an id or version with control characters in it");
   }
   if (!well_formed(to_lineage(hello.lineage()))) {
     return refuse(ErrorCode::InvalidArgument,

@@ -77,6 +77,9 @@ TEST(AccessFile, WhatIsNoYaml) {
   for (const char* text : {"users: {", "a: b: c", "users: &x {}\ngroups: *x\n",
                            "users: {a: user}\nusers: {b: user}\n"})
     EXPECT_NE(problems(text), "") << text;
+  // Regression: the parser quotes one byte, of whatever kind.
+  EXPECT_TRUE(problems("\"\\\x06\"").contains("unknown escape character: ?"));
+  EXPECT_TRUE(problems("\"\\\u00e9\"").contains("unknown escape character: ?"));
 }
 
 }  // namespace

@@ -60,6 +60,29 @@ TEST(Hello, WithoutWhatEveryAgentSendsItIsRefused) {
 }
 
 // An agent of another protocol may send another Hello.
+// Regression: they became part of sentences and lines of the log, a line end in them, too.
+TEST(Hello, ControlCharactersAreNoPartOfAWord) {
+  const auto refused = [](auto change) {
+    v1::Hello one = hello();
+    change(one);
+    return judged(one).refusal.value_or(Error{ErrorCode::Internal, "taken"}).message;
+  };
+  constexpr const char* kWords =
+      "connecting node 'n1': its Hello has an id or version with control characters in it";
+  EXPECT_EQ(refused([](v1::Hello& one) { one.set_instance("i\nn1"); }), kWords);
+  EXPECT_EQ(refused([](v1::Hello& one) { one.set_boot_id("\x1b[2J"); }), kWords);
+  EXPECT_EQ(refused([](v1::Hello& one) { one.set_version("1\t2"); }), kWords);
+  EXPECT_EQ(refused([](v1::Hello& one) { one.set_incarnation("\r"); }), kWords);
+  EXPECT_EQ(refused([](v1::Hello& one) { one.set_cluster_id("c\n"); }), kWords);
+  const std::string name = std::string(63, 'n') + "\u4e2d";  // the bound is within the character
+  EXPECT_TRUE(refused([&](v1::Hello& one) {
+                one.set_node(name);
+              }).starts_with("connecting node '" + std::string(63, 'n') + "': not a node name"));
+  EXPECT_TRUE(refused([](v1::Hello& one) {
+                one.set_node("a\nb");
+              }).starts_with("connecting node 'a?b': not a node name"));
+}
+
 TEST(Hello, OfAnotherProtocolTheProtocolIsTheReason) {
   v1::Hello one = hello();
   one.set_protocol_min(kProtocolMax + 1);
