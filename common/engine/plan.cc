@@ -507,7 +507,7 @@ std::vector<KeyedProblem> check_launch(const v1::JobSpec& spec, const v1::Resolv
   planner.run();
   std::vector<KeyedProblem> problems = planner.problems();
   // An engine replaces words on an attempt that resumes (Megatron's --load). At a first start they
-  // are as the spec has them.
+  // are as the spec has them, and variables of resume.env have no value.
   request.attempt = 1;
   request.save_dir = save_dir(spec, request.out_dir, request.attempt);
   request.resume_dir.clear();

@@ -13,22 +13,6 @@ namespace {
 
 constexpr std::size_t kWordCost = 32, kVariableCost = 128;  // of a plan, beyond the text itself
 
-engine::LaunchRequest first_attempt(const v1::JobSpec& spec) {
-  engine::LaunchRequest request{
-      .spec = &spec, .job_id = "plan", .attempt = 1, .master_port = 1, .imagined = true};
-  request.nodes = {{.node = NodeName("node-0"),
-                    .address = "127.0.0.1",
-                    .devices = {0},
-                    .first_rank = RankNo(0),
-                    .rank_count = 1}};
-  request.out_dir = engine::out_dir(spec, request.job_id, "/");
-  request.save_dir = engine::save_dir(spec, request.out_dir, request.attempt);
-  request.unresolved = true;
-  if (engine::starts_as_weights(spec))
-    request.start_dir = engine::resume_dir(spec, request.out_dir, request.attempt);
-  return request;
-}
-
 std::uint32_t devices_a_node(const v1::JobSpec& spec) {
   const v1::ResourceSpec& wanted = spec.resources();
   return wanted.device_ids().empty() ? wanted.devices()
@@ -157,9 +141,6 @@ Weight sent(const v1::NodeLaunch& launch) {
 }  // namespace
 
 Result<void> check_launches(const v1::JobSpec& spec) {
-  // Variables that resume.env sets have no value in a first attempt.
-  if (auto plan = engine::plan_launch(first_attempt(spec)); !plan)
-    return fail(std::move(plan.error()));
   Longest most = longest(spec);
   const engine::PlacedNode& slot = most.request.nodes[most.node];
   // Plans one rank first, before memory is used for all of them.

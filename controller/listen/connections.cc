@@ -116,9 +116,10 @@ void Connections::watch(BootTime now) {
   const MutexLock lock(mutex_);
   watch_nobodys(now);
   watch_owned(now);
-  if (streams_watched_ && now - *streams_watched_ < kStreamsApart) return;
+  if (streams_watched_ && now - *streams_watched_ < kStreamsApart)
+    return watch_streams({quick_streams_.begin(), quick_streams_.end()});
   streams_watched_ = now;
-  watch_streams();
+  watch_streams({with_streams_.begin(), with_streams_.end()});
 }
 
 void Connections::watch_nobodys(BootTime now) {
@@ -200,11 +201,11 @@ void Connections::has_stream(rpc::ConnectionId connection,
   std::erase_if(streams, [](const Stream& stream) { return stream.message_came.expired(); });
   streams.push_back({.message_came = message_came, .received = received_(fd)});
   with_streams_.insert(fd);
+  quick_streams_.insert(fd);
 }
 
-void Connections::watch_streams() {
+void Connections::watch_streams(const std::vector<int>& these) {
   std::map<std::string, std::vector<Unread>> of_owner;
-  const std::vector<int> these(with_streams_.begin(), with_streams_.end());
   for (const int fd : these) {
     Connection& one = open_.at(fd);
     if (inode_of(fd) != one.inode) {
@@ -214,6 +215,7 @@ void Connections::watch_streams() {
     std::erase_if(one.streams, [](const Stream& stream) { return stream.message_came.expired(); });
     if (one.streams.empty()) {
       with_streams_.erase(fd);
+      quick_streams_.erase(fd);
       continue;
     }
     const std::uint64_t received = received_(fd);
@@ -223,6 +225,11 @@ void Connections::watch_streams() {
       if (came == nullptr || came->exchange(false)) stream.received = received;
       unread.bytes = std::max(unread.bytes, received - std::min(received, stream.received));
     }
+    if (received - std::min(received, one.seen) > kQuickBytes)
+      quick_streams_.insert(fd);
+    else
+      quick_streams_.erase(fd);
+    one.seen = received;
     of_owner[one.owner->name].push_back(unread);
   }
   for (auto& [owner, unread] : of_owner) end_largest(std::move(unread));
@@ -312,6 +319,7 @@ void Connections::forget(int fd) {
   if (found == open_.end()) return;
   const Connection& one = found->second;
   with_streams_.erase(fd);
+  quick_streams_.erase(fd);
   if (!one.owner) {
     leave_unfinished(fd, one.peer);
   } else {

@@ -77,8 +77,10 @@ class Connections {
   static constexpr Duration kCheckApart = std::chrono::milliseconds(50);
   // At the speed of a fast network, some 100 MB come in between.
   static constexpr Duration kWatchApart = std::chrono::milliseconds(100);
-  // Of streams of messages. There may be some for each node.
+  // Of streams of messages. There may be some for each node, so only those that have just begun, or
+  // have received so many bytes since the last time, are looked at every kWatchApart.
   static constexpr Duration kStreamsApart = std::chrono::milliseconds(500);
+  static constexpr std::uint64_t kQuickBytes = 1 << 20;
   // Bytes received while a request is not whole: of one connection, and of all of one owner's, or
   // of all that are nobody's yet. The longest request has 9 MiB (rpc::kRequestBytesMax); who sends
   // one that is a little too long gets an answer.
@@ -141,6 +143,7 @@ class Connections {
     std::optional<ConnectionOwner> owner = {};  // from its first call on
     std::shared_ptr<const void> id = {};        // as the owner
     std::vector<Stream> streams = {};
+    std::uint64_t seen = 0;  // received by the last look at its streams
   };
   using Table = std::unordered_map<int, Connection>;
   struct Unread {
@@ -154,7 +157,7 @@ class Connections {
   bool has_at_least(const std::string& owner, std::size_t count) MUSTER_REQUIRES(mutex_);
   void watch_nobodys(BootTime now) MUSTER_REQUIRES(mutex_);
   void watch_owned(BootTime now) MUSTER_REQUIRES(mutex_);
-  void watch_streams() MUSTER_REQUIRES(mutex_);
+  void watch_streams(const std::vector<int>& these) MUSTER_REQUIRES(mutex_);
   void end_largest(std::vector<Unread> unread) MUSTER_REQUIRES(mutex_);
   void end_beyond(const Unread& one, std::uint64_t all) MUSTER_REQUIRES(mutex_);
   void end_because(int fd, const std::string& why) MUSTER_REQUIRES(mutex_);
@@ -169,6 +172,7 @@ class Connections {
   Table open_ MUSTER_GUARDED_BY(mutex_);
   std::set<int> unfinished_ MUSTER_GUARDED_BY(mutex_);
   std::set<int> with_streams_ MUSTER_GUARDED_BY(mutex_);
+  std::set<int> quick_streams_ MUSTER_GUARDED_BY(mutex_);  // of these; watched every kWatchApart
   std::map<std::array<std::uint8_t, 16>, std::size_t> of_sender_ MUSTER_GUARDED_BY(mutex_);
   std::map<std::string, std::set<int>> of_owner_ MUSTER_GUARDED_BY(mutex_);  // by its name
   std::unordered_map<rpc::ConnectionId, int> of_id_ MUSTER_GUARDED_BY(mutex_);

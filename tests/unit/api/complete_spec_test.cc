@@ -159,9 +159,7 @@ TEST(CompleteSpec, WhatOnlyAResumeSetsIsMissedInAFirstAttempt) {
   v1::JobSpec spec = command(2);
   spec.mutable_launch()->add_run("${env:FROM}");
   (*spec.mutable_resume()->mutable_env())["FROM"] = "there";
-  EXPECT_THAT(
-      refused(spec),
-      HasSubstr("planning job 'wide' attempt 1: launch.run[1]: '${env:FROM}' has no value"));
+  EXPECT_THAT(refused(spec), HasSubstr("launch.run[1]: '${env:FROM}' has no value"));
 }
 
 }  // namespace

@@ -262,6 +262,37 @@ TEST_F(WatchedConnections, AMessageOfAStreamIsBounded) {
             "was not whole, and may send 12 MiB");
 }
 
+// Regression: between two looks at all streams, half a second, a fast sender brought 200 MB.
+TEST_F(WatchedConnections, AStreamThatBeginsOrIsBusyIsCheckedEachTime) {
+  const ConnectionOwner node{.name = "node 'n0'", .most = 9};
+  const auto came = std::make_shared<std::atomic<bool>>(false);
+  const auto with_stream = [&] {
+    const std::size_t one = add_one();
+    EXPECT_TRUE(begin(one, node));
+    whole(one, node);
+    connections_.has_stream(ids_.at(one).get(), came);
+    return one;
+  };
+  const std::size_t old = with_stream();
+  connections_.watch(now_);  // at all of them
+  now_ += Connections::kWatchApart;
+  const std::size_t fresh = with_stream();
+  receive(fresh, Connections::kUnreadOfOneMost + 1);
+  EXPECT_TRUE(is_ended(fresh)) << "at the first look after it began";
+  now_ += Connections::kWatchApart;
+  receive(old, Connections::kUnreadOfOneMost + 1);
+  EXPECT_FALSE(is_ended(old)) << "it was idle, and waits for the next look at all";
+  now_ += Connections::kStreamsApart;
+  connections_.watch(now_);
+  EXPECT_TRUE(is_ended(old));
+  const std::size_t busy = with_stream();
+  now_ += Connections::kStreamsApart;
+  receive(busy, 2 * Connections::kQuickBytes);
+  now_ += Connections::kWatchApart;
+  receive(busy, Connections::kUnreadOfOneMost);
+  EXPECT_TRUE(is_ended(busy)) << "it had sent much before";
+}
+
 // Regression: a client that had used reflection once was cut off 12 MiB later, and one that had
 // used it 1,024 times could call no more.
 TEST_F(WatchedConnections, WhatFollowsAStreamThatIsOverIsNotOfIt) {

@@ -86,8 +86,8 @@ TEST(Unit, ARootsControllerWithRolesHasALoginSocket) {
   wanted.login_socket = "none";
   EXPECT_THAT(command_words(wanted, places), Not(Contains(HasSubstr("--login-socket"))));
   places.root = false;
-  wanted.login_socket = "/srv/muster/login.sock";
-  EXPECT_THAT(command_words(wanted, places), Contains("--login-socket=/srv/muster/login.sock"));
+  wanted.login_socket = "/data/run/login.sock";
+  EXPECT_THAT(command_words(wanted, places), Contains("--login-socket=/data/run/login.sock"));
   wanted.login_socket = {};
   EXPECT_THAT(command_words(wanted, places), Not(Contains(HasSubstr("--login-socket"))));
   places.root = true;
