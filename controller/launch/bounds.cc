@@ -6,7 +6,6 @@
 #include <array>
 
 #include "common/engine/model/engine.h"
-#include "common/engine/model/start.h"
 
 namespace muster::controller {
 namespace {

@@ -49,7 +49,7 @@ GET_JOB = "/muster.v1.JobService/GetJob"
 BIG_WORDS = 9  # variables of a job, 100 kB each: a spec has at most 1 MiB
 CONNECTIONS_OF_USER = 60  # of the 64 that one user may have
 OF_ONE_USER = 300 + KEPT  # MiB; what one user can make the controller hold (docs/architecture.md)
-# MiB; what one node can, by streams of messages that never end (docs/architecture.md). Measured: 250, and up to 450 beside other work.
+# MiB; what one node can, by streams of messages that never end (docs/architecture.md). Measured: 225 to 450.
 OF_ONE_NODE = 640 + KEPT
 HOLDERS = 6  # threads
 HOLD = 8 * SLOW  # s; for each kind

@@ -59,7 +59,6 @@ TEST(Hello, WithoutWhatEveryAgentSendsItIsRefused) {
       << "a machine that has just started";
 }
 
-// An agent of another protocol may send another Hello.
 // Regression: they became part of sentences and lines of the log, a line end in them, too.
 TEST(Hello, ControlCharactersAreNoPartOfAWord) {
   const auto refused = [](auto change) {
@@ -83,6 +82,7 @@ TEST(Hello, ControlCharactersAreNoPartOfAWord) {
               }).starts_with("connecting node 'a?b': not a node name"));
 }
 
+// An agent of another protocol may send another Hello.
 TEST(Hello, OfAnotherProtocolTheProtocolIsTheReason) {
   v1::Hello one = hello();
   one.set_protocol_min(kProtocolMax + 1);

@@ -137,13 +137,13 @@ class LogReceiveTest : public testing::Test {
     return message;
   }
 
-  std::filesystem::path dir_;
   // What was written down of nodes. A copy.
   std::vector<std::string> refused() {
     const MutexLock lock(mutex_);
     return refused_;
   }
 
+  std::filesystem::path dir_;
   std::atomic<int> failures_ = 0;
   Mutex mutex_;
   std::vector<std::string> refused_ MUSTER_GUARDED_BY(mutex_);
