@@ -116,10 +116,7 @@ void Connections::watch(BootTime now) {
   const MutexLock lock(mutex_);
   watch_nobodys(now);
   watch_owned(now);
-  if (streams_watched_ && now - *streams_watched_ < kStreamsApart)
-    return watch_streams({quick_streams_.begin(), quick_streams_.end()});
-  streams_watched_ = now;
-  watch_streams({with_streams_.begin(), with_streams_.end()});
+  watch_streams(now);
 }
 
 void Connections::watch_nobodys(BootTime now) {
@@ -201,10 +198,12 @@ void Connections::has_stream(rpc::ConnectionId connection,
   std::erase_if(streams, [](const Stream& stream) { return stream.message_came.expired(); });
   streams.push_back({.message_came = message_came, .received = received_(fd)});
   with_streams_.insert(fd);
-  quick_streams_.insert(fd);
 }
 
-void Connections::watch_streams(const std::vector<int>& these) {
+void Connections::watch_streams(BootTime now) {
+  if (streams_watched_ && now - *streams_watched_ < streams_apart(with_streams_.size())) return;
+  streams_watched_ = now;
+  const std::vector<int> these(with_streams_.begin(), with_streams_.end());
   std::map<std::string, std::vector<Unread>> of_owner;
   for (const int fd : these) {
     Connection& one = open_.at(fd);
@@ -215,7 +214,6 @@ void Connections::watch_streams(const std::vector<int>& these) {
     std::erase_if(one.streams, [](const Stream& stream) { return stream.message_came.expired(); });
     if (one.streams.empty()) {
       with_streams_.erase(fd);
-      quick_streams_.erase(fd);
       continue;
     }
     const std::uint64_t received = received_(fd);
@@ -225,11 +223,6 @@ void Connections::watch_streams(const std::vector<int>& these) {
       if (came == nullptr || came->exchange(false)) stream.received = received;
       unread.bytes = std::max(unread.bytes, received - std::min(received, stream.received));
     }
-    if (received - std::min(received, one.seen) > kQuickBytes)
-      quick_streams_.insert(fd);
-    else
-      quick_streams_.erase(fd);
-    one.seen = received;
     of_owner[one.owner->name].push_back(unread);
   }
   for (auto& [owner, unread] : of_owner) end_largest(std::move(unread));
@@ -319,7 +312,6 @@ void Connections::forget(int fd) {
   if (found == open_.end()) return;
   const Connection& one = found->second;
   with_streams_.erase(fd);
-  quick_streams_.erase(fd);
   if (!one.owner) {
     leave_unfinished(fd, one.peer);
   } else {
