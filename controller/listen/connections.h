@@ -78,8 +78,9 @@ class Connections {
   static constexpr Duration kCheckApart = std::chrono::milliseconds(50);
   // At the speed of a fast network, some 100 MB come in between.
   static constexpr Duration kWatchApart = std::chrono::milliseconds(100);
-  // Between two looks at the streams of so many connections. A look at one takes some 2 us: all of
-  // them take at most 4 % of a processor, and up to 2,000 are looked at every time.
+  // Between two looks at the streams of so many connections. The two system calls for one were
+  // measured as 1.4 us: up to 2,000 are looked at every time, and more of them cost no more of a
+  // processor. In return a sender of many has more time between two looks.
   static constexpr Duration streams_apart(std::size_t connections) {
     return std::max<Duration>(kWatchApart, connections * std::chrono::microseconds(50));
   }
