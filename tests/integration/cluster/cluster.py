@@ -421,6 +421,8 @@ class Cluster:
         ):
             if not daemon.close():
                 self._left.append(f"{daemon.name} does not end by SIGTERM")
+            if report := daemon.sanitizer_report():
+                self._left.append(f"a report of {daemon.name}: {report}")
         self.daemons.clear()
 
     def _end(self):

@@ -8,6 +8,8 @@ from .processes import wait_ended
 from .programs import DEADLINE
 from .waiting import wait_until
 
+SANITIZERS = ("WARNING: ThreadSanitizer:", "ERROR: AddressSanitizer:", "ERROR: LeakSanitizer:", ": runtime error: ")  # fmt: skip
+
 
 class Daemon:
     """`log`: the file of this name; a daemon next to a live one of its name has its own. The kernel
@@ -46,6 +48,12 @@ class Daemon:
         with open(self.log, "rb") as file:
             file.seek(self._begin)
             return file.read().decode(errors="replace")
+
+    def sanitizer_report(self):
+        """What a sanitizer that ended it wrote; else an empty string."""
+        log = self.logged()
+        found = [log.find(words) for words in SANITIZERS if words in log]
+        return log[min(found) :] if found else ""
 
     def wait_for(self, text, within=DEADLINE):
         """Until its log has the text."""
