@@ -1,6 +1,7 @@
 """One controller or agent of a test: a child of the test, and gone with it."""
 
 import os
+import re
 import signal
 import subprocess
 
@@ -8,7 +9,10 @@ from .processes import wait_ended
 from .programs import DEADLINE
 from .waiting import wait_until
 
-SANITIZERS = ("WARNING: ThreadSanitizer:", "ERROR: AddressSanitizer:", "ERROR: LeakSanitizer:", ": runtime error: ")  # fmt: skip
+SANITIZER = re.compile(
+    r"(WARNING|ERROR|FATAL): \w+Sanitizer\b|Sanitizer: CHECK failed|^\S+:\d+:\d+: runtime error: ",
+    re.MULTILINE,
+)
 
 
 class Daemon:
@@ -50,10 +54,13 @@ class Daemon:
             return file.read().decode(errors="replace")
 
     def sanitizer_report(self):
-        """What a sanitizer that ended it wrote; else an empty string."""
+        """What a sanitizer that ended it wrote, or one that ended a later daemon with this log; else an empty string."""
         log = self.logged()
-        found = [log.find(words) for words in SANITIZERS if words in log]
-        return log[min(found) :] if found else ""
+        found = SANITIZER.search(log)
+        if found is None:
+            return ""
+        summary = log.find("SUMMARY: ", found.start())
+        return log[found.start() :] if summary < 0 else log[found.start() : log.find("\n", summary)]
 
     def wait_for(self, text, within=DEADLINE):
         """Until its log has the text."""
