@@ -59,8 +59,8 @@ class Daemon:
         found = SANITIZER.search(log)
         if found is None:
             return ""
-        summary = log.find("SUMMARY: ", found.start())
-        return log[found.start() :] if summary < 0 else log[found.start() : log.find("\n", summary)]
+        report, mark, rest = log[found.start() :].partition("SUMMARY: ")
+        return report + mark + rest.split("\n", 1)[0]
 
     def wait_for(self, text, within=DEADLINE):
         """Until its log has the text."""
