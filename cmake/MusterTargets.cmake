@@ -21,6 +21,7 @@ if(MUSTER_SANITIZE)
   if(MUSTER_SANITIZE MATCHES thread)
     # Protobuf's and Abseil's headers lay some classes out differently when they see it; the packaged libraries were compiled without.
     add_compile_options(-U__SANITIZE_THREAD__)
+    set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/tsan.supp)
     file(READ ${CMAKE_SOURCE_DIR}/tests/support/tsan.supp MUSTER_TSAN_SUPPRESSIONS)
     configure_file(${CMAKE_SOURCE_DIR}/cmake/tsan_defaults.cc.in ${CMAKE_BINARY_DIR}/tsan_defaults.cc @ONLY)
     add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)  # a fence is what ThreadSanitizer cannot follow; Asio's own locks order the same
