@@ -56,6 +56,14 @@ Result<void> Agent::open() {
   host.fetch = [files = files_](const v1::NodeLaunch& order, int number, const UserEntry* owner) {
     return files->fetch(order, number, owner);
   };
+  secrets_ = std::make_shared<SecretFetch>(
+      SecretFetch::Options{.endpoint = options_.endpoint, .self = [this] {
+                             const MutexLock lock(log_hello_mutex_);
+                             return joined_;
+                           }});
+  host.fetch_secrets = [secrets = secrets_](const v1::NodeLaunch& order) {
+    return secrets->fetch(order);
+  };
   if (options_.probe) {
     host.fill_facts = [devices = device_ids_](NodeFacts& facts) { devices->fill(facts); };
   }
@@ -126,6 +134,7 @@ void Agent::stop() {
   if (link_) link_->wait();
   if (log_push_) log_push_->stop();
   if (files_) files_->stop();
+  if (secrets_) secrets_->stop();
   if (watch_) watch_->stop();
   disk_.stop();
 }

@@ -30,6 +30,7 @@
 #include "agent/link/file_stream.h"
 #include "agent/link/link.h"
 #include "agent/link/log_push.h"
+#include "agent/link/secret_fetch.h"
 #include "agent/logs/watch.h"
 #include "agent/probe/device_book.h"
 #include "agent/probe/interface_news.h"
@@ -171,7 +172,9 @@ class Agent {
   std::unique_ptr<Host> host_;
   std::unique_ptr<LogPush> log_push_;
   std::unique_ptr<Link> link_;
-  std::shared_ptr<FileStreams> files_;  // shared with the threads of starts
+  // shared with the threads of starts
+  std::shared_ptr<FileStreams> files_;
+  std::shared_ptr<SecretFetch> secrets_;
 
   std::unique_ptr<probe::Prober> prober_;
   probe::DeviceBook devices_ MUSTER_GUARDED_BY(loop_);
@@ -207,6 +210,8 @@ class Agent {
       network_timer_;
 
   Mutex log_hello_mutex_;
+  // The same while it is down: who this agent is since it joined, for the threads of starts.
+  std::optional<v1::LogHello> joined_ MUSTER_GUARDED_BY(log_hello_mutex_);
   // read by log push's thread; empty while the control stream is down
   std::optional<v1::LogHello> log_hello_ MUSTER_GUARDED_BY(log_hello_mutex_);
 };

@@ -113,6 +113,7 @@ Result<void> Agent::on_welcome(const v1::Welcome& welcome, BootTime hello_sent) 
     say.set_node(options_.host.node.str());
     say.set_instance(controller_.identity().instance.str());
     say.set_cluster_id(cluster.str());
+    joined_ = say;
     log_hello_ = std::move(say);
   }
   if (const Duration interval = to_duration(welcome.heartbeat_interval());

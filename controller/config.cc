@@ -191,6 +191,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
          "and at SIGHUP. Without it every user with a certificate is 'user'")
       ->type_name("FILE")
       ->check(config::path());
+  option("--secrets-key", config.secrets_key, "MUSTER_CONTROLLER_SECRETS_KEY",
+         "The key that users' secrets are encrypted with, a file of mode 600, made at the first "
+         "start. Without it no secret in a copy of the state directory can be read. Default "
+         "STATE_DIR/secrets.key")
+      ->type_name("FILE")
+      ->check(config::path());
   option("--outputs-root", config.outputs_root, "MUSTER_CONTROLLER_OUTPUTS_ROOT",
          "Directory, the same on every node, for outputs and checkpoints of jobs that name none "
          "(outputs.dir): best on storage that all nodes share. Jobs of before keep theirs. Default "

@@ -23,6 +23,7 @@ struct Config {
   std::filesystem::path outputs_root;   // absolute; empty: STATE_DIR/outputs
   std::string log_level = "info";
   std::filesystem::path access_file;  // empty: none
+  std::filesystem::path secrets_key;  // empty: STATE_DIR/secrets.key
   std::filesystem::path log_file;     // empty: stderr and state_dir/controller.log
   std::uint64_t log_quota = 20ull << 30;
   bool accept_loss = false;

@@ -1,6 +1,7 @@
 // Wiring only. Start: state directory, journal, fold, services, doors (listen, endpoint file). Stop
 // (SIGTERM, SIGINT): enrolment, log receivers, calls, shell, work loop, journal. Each waits for the
 // one before. kill -9 at any moment works just as well.
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -30,6 +31,7 @@
 #include "controller/api/event_text.h"
 #include "controller/api/job_service.h"
 #include "controller/api/node_service.h"
+#include "controller/api/secret_service.h"
 #include "controller/authority_setup.h"
 #include "controller/config.h"
 #include "controller/core/hello.h"
@@ -40,6 +42,8 @@
 #include "controller/links/hub.h"
 #include "controller/links/log_receive.h"
 #include "controller/room_watch.h"
+#include "controller/secrets/job_secrets.h"
+#include "controller/secrets/vault.h"
 
 namespace muster::controller {
 namespace {
@@ -117,6 +121,11 @@ int run(const Config& config) {
   auto store = logs::LogStore::open(config.state_dir / "logs", config.log_quota, {}, room_kept);
   if (!store) return give_up(store.error());
 
+  const auto vault = Vault::open(
+      config.state_dir / "secrets",
+      config.secrets_key.empty() ? config.state_dir / "secrets.key" : config.secrets_key);
+  if (!vault) return give_up(vault.error());
+
   auto new_cluster = random_hex(kIdBytes, "naming a new cluster");
   if (!new_cluster) return give_up(new_cluster.error());
   auto lineage = random_hex(kIdBytes, "naming the journal's lineage");
@@ -131,6 +140,7 @@ int run(const Config& config) {
                          });
 
   async::Loop work("work");
+  async::Loop secrets_loop("secrets");
   Denials denials(config.state_dir / "denials.log", system_clock(),
                   [&work](async::Task task) { work.post("denials", std::move(task)); });
   Access access(own_user(), *std::move(policy), &denials);
@@ -163,6 +173,7 @@ int run(const Config& config) {
   const auto stop_loops = [&] {
     shell.stop();
     work.stop();
+    secrets_loop.stop();
     signals_loop.stop();
   };
   auto started = shell.start();
@@ -199,6 +210,7 @@ int run(const Config& config) {
   }
 
   LogsCollected collected(shell, **store, work);
+  JobSecrets secrets(*vault, secrets_loop);
   const auto on_refused = [&refusals](const Error& error) { refusals.note(error.message); };
   const std::unique_ptr<links::LogReceiver> receiver = links::LogReceiver::start(
       **store, {.known = [&](const JobId& job, AttemptNo) { return collected.known(job); },
@@ -221,7 +233,9 @@ int run(const Config& config) {
                },
            .on_refused = on_refused,
            .revocations = &revocations,
-           .outputs_root = outputs_root},
+           .outputs_root = outputs_root,
+           .secrets = &secrets,
+           .secrets_loop = &secrets_loop},
           [&](grpc::CallbackServerContext* context) { return receiver->push_logs(context); });
   Edge edge{.shell = shell,
             .logs = **store,
@@ -245,6 +259,7 @@ int run(const Config& config) {
   shell.set_listener(&hub);
   shell.strand().assert_idle();
   const std::string known_signing = shell.started_ledger().access.authorities.signing;
+  secrets.start(shell.started_ledger(), clock.now().wall);
   collected.start(shell.started_ledger());  // from here on the strand has work
   shell.open();
   record_authority(shell, authorities, known_signing, access.own_user(), clock);
@@ -267,7 +282,9 @@ int run(const Config& config) {
   if (authorities) hub.set_authorities(trusted_by_agents(*authorities.now()));
   CertificateService certificates(shell, authorities, clock, changes, revocations,
                                   access.own_user());
-  const auto opened = (*doors)->open({&hub, &jobs, &nodes, &certificates}, started->cluster);
+  SecretService user_secrets(edge, *vault, secrets_loop);
+  const auto opened =
+      (*doors)->open({&hub, &jobs, &nodes, &certificates, &user_secrets}, started->cluster);
   if (opened) {
     log::info("ready", {{"cluster", started->cluster.str()},
                         {"epoch", started->epoch.value},
@@ -298,6 +315,13 @@ int main(int argc, char** argv) {
   muster::pki::prepare_openssl();
   muster::rpc::silence_grpc();
   muster::io::raise_descriptor_limit();
+  // A core would have users' secrets. 1, not 0: then no helper of the kernel's gets one, either
+  // (core(5), "Piping core dumps to a program"). Where the hard limit is 0 already, it stays.
+  rlimit core{};
+  if (::getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_max != 0) {
+    core.rlim_cur = core.rlim_max = 1;
+    ::setrlimit(RLIMIT_CORE, &core);
+  }
   const muster::controller::CommandLine line = muster::controller::parse_command_line(argc, argv);
   if (line.exit_code >= 0) {
     std::fputs(line.text.c_str(), line.exit_code == 0 ? stdout : stderr);

@@ -311,6 +311,8 @@ std::vector<const char*> environment_of(const StartContext& context, const Proce
       static_cast<std::size_t>(first.size() + (rank == nullptr ? 0 : rank->env_size())) +
       inherited + 3);
   for (const auto& variable : first) put(environment, variable.c_str());
+  if (context.secrets != nullptr)
+    for (const auto& variable : *context.secrets) put(environment, variable.c_str());
   if (rank != nullptr) {
     for (const auto& variable : rank->env()) put(environment, variable.c_str());
   }

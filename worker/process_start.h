@@ -46,6 +46,8 @@ struct StartContext {
   const rundir::v1::Launch* launch = nullptr;
   // The environment that the setup left; null: there was no setup.
   const std::vector<std::string>* inherited = nullptr;
+  // NAME=value, of the launch record's secrets; null: it has none.
+  const std::vector<std::string>* secrets = nullptr;
   std::string process_tag;  // MUSTER_PROCESS_TAG=value
   // Logs and files of the setup are opened below it.
   std::string run_dir{};
@@ -60,9 +62,10 @@ struct StartContext {
 };
 
 // Returns the environment of a process. Later parts override earlier ones:
-//   - a rank: what the setup left, the common environment, the rank's own, the process tag
-//   - an auxiliary process: what the setup left, its own, the process tag
-//   - the setup: the common environment, the process tag The pointers point into the context.
+//   - a rank: what the setup left, the common environment, secrets, the rank's own, the process tag
+//   - an auxiliary process: what the setup left, its own, secrets, the process tag
+//   - the setup: the common environment, secrets, the process tag
+// The pointers point into the context.
 std::vector<const char*> environment_of(const StartContext& context, const ProcessOf& process);
 
 // Returns only in the worker. If the kernel can, it creates the process inside the cgroup (clone3).

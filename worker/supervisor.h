@@ -149,6 +149,7 @@ class Supervisor {
   std::map<pid_t, ProcessOf> processes_;
   std::size_t ranks_running_ = 0;       // ranks among them
   std::vector<std::string> inherited_;  // from the setup
+  std::vector<std::string> secrets_;    // NAME=value
   std::uint64_t oom_kills_ = 0;
   struct End {
     int code = 0, signal = 0;

@@ -7,6 +7,7 @@
 
 #include "common/io/room.h"
 #include "common/process/identity.h"
+#include "worker/secrets.h"
 #include "worker/setup_environment.h"
 #include "worker/supervisor.h"
 
@@ -43,6 +44,12 @@ bool Supervisor::take_launch() {
                        ": its launch record has no ranks or no process tag");
   } else {
     launch_ = std::move(**launch);
+    auto secrets = read_secrets(launch_, STDIN_FILENO);
+    if (!secrets) {
+      refuse(EAGAIN, secrets.error().message);
+      return false;
+    }
+    secrets_ = *std::move(secrets);
     if (lease_allows()) return true;
     stop(StopRequested::WHY_ORPHANED, true);
   }
@@ -101,6 +108,7 @@ io::UniqueFd Supervisor::open_reports() {
 StartContext Supervisor::start_context(int report_fd, int run_dir_fd) const {
   return {.launch = &launch_,
           .inherited = inherited_.empty() ? nullptr : &inherited_,
+          .secrets = secrets_.empty() ? nullptr : &secrets_,
           .process_tag = std::string(rundir::kProcessTagVariable) + "=" + launch_.process_tag(),
           .run_dir = run_.root().string(),
           .run_dir_fd = run_dir_fd,
@@ -225,6 +233,7 @@ void Supervisor::start_all() {
   start(wanted);
   begin_scanning();
   inherited_ = {};
+  secrets_ = {};  // nothing is started any more
 }
 
 void Supervisor::read_reports() {

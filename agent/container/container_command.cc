@@ -223,6 +223,7 @@ Result<std::vector<std::string>> container_command(const v1::NodeLaunch& order,
                              "/",
                              "--env",
                              fmt::format("{}={}", rundir::kProcessTagVariable, run.process_tag)});
+  if (!order.secrets().empty()) words.emplace_back("--interactive");  // the worker reads them there
   for (const ContainerLimit& limit : node.limits)
     words.insert(words.end(),
                  {"--ulimit", fmt::format("{}={}:{}", limit.name, limit_text(limit.soft),

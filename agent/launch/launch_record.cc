@@ -152,8 +152,13 @@ struct Base {
 void add_setup(rundir::v1::Launch& launch, const Base& base) {
   rundir::v1::SetupLaunch& setup = *launch.mutable_setup();
   setup.add_argv(kEnvProgram);
+  const auto is_secret = [&](const std::string& name) {
+    return std::ranges::any_of(base.order.secrets(), [&](const v1::SecretVariable& one) {
+      return one.variable() == name;
+    });
+  };
   for (const auto& [name, value] : base.variables) {
-    if (!base.order.env().contains(name)) setup.add_argv(name + "=" + value);
+    if (!base.order.env().contains(name) && !is_secret(name)) setup.add_argv(name + "=" + value);
   }
   if (base.context.image_env) {
     for (const char* word : {"/bin/sh", "-c", kContainerShell}) setup.add_argv(word);
@@ -274,7 +279,8 @@ Result<void> add_auxiliaries(rundir::v1::Launch& launch, const Base& base) {
 
 Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const LaunchContext& context) {
   rundir::v1::Launch launch;
-  launch.set_version(1);
+  // A worker that knows no secrets must not go on without them.
+  launch.set_version(order.secrets().empty() ? 1 : 2);
   launch.set_attempt(context.run.second.value);
   launch.set_boot_id(context.boot.str());
   launch.set_process_tag(context.process_tag);
@@ -298,6 +304,11 @@ Result<rundir::v1::Launch> make_launch(const v1::NodeLaunch& order, const Launch
       common[name] = std::move(value);
   }
   for (const auto& [name, value] : common) launch.add_env(name + "=" + value);
+  for (const v1::SecretVariable& one : order.secrets()) {
+    rundir::v1::SecretVariable& secret = *launch.add_secrets();
+    secret.set_variable(one.variable());
+    secret.set_secret(one.secret());
+  }
   if (auto added = add_ranks(launch, base, common); !added) return fail(std::move(added).error());
   if (auto added = add_auxiliaries(launch, base); !added) return fail(std::move(added).error());
   // This is for the agent that adopts the run. It leaves out the files, which are already on disk:

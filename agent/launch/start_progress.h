@@ -24,6 +24,7 @@ enum class StartStep : std::uint8_t {
   Links,        // the directory of links to the checkpoint to resume from
   Container,    // the image, and the command of its tool
   Record,       // the programs, and the launch record in memory
+  Secrets,      // the values of the job's secrets, from the controller
   Spawn,        // lease and launch record on disk, the group, the worker
 };
 

@@ -12,36 +12,11 @@
 
 namespace muster::agent {
 
-// A call that stop() can end. A call that begins after stop() is ended at once.
-class FileStreams::Call {
- public:
-  Call(FileStreams& streams, grpc::ClientContext& context) : streams_(streams), context_(context) {
-    const MutexLock lock(streams_.mutex_);
-    streams_.calls_.insert(&context_);
-    if (streams_.stopped_) context_.TryCancel();
-  }
-  ~Call() {
-    const MutexLock lock(streams_.mutex_);
-    streams_.calls_.erase(&context_);
-    streams_.all_gone_.notify_all();
-  }
-  [[nodiscard]] bool stopped() const {
-    const MutexLock lock(streams_.mutex_);
-    return streams_.stopped_;
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
- private:
-  FileStreams& streams_;
-  grpc::ClientContext& context_;
-};
-
 Result<void> FileStreams::fetch(const v1::NodeLaunch& order, int number, const UserEntry* owner) {
   const v1::Fetch& what = order.fetches(number);
   const std::string doing = fmt::format("fetching '{}' from node '{}'", what.path(), what.node());
   grpc::ClientContext context;
-  const Call call(*this, context);  // from here on stop() waits for it
+  const OpenCalls::Call call(calls_, context);  // from here on stop() waits for it
   if (call.stopped())
     return fail(ErrorCode::Unreachable, fmt::format("{}: the agent is about to end", doing));
   const auto self = options_.self();
@@ -151,7 +126,7 @@ void FileStreams::send_now(const v1::FilesWanted& wanted) {
   if (!self || !endpoint) return;  // the end of the connection notifies the waiting agent
   const auto stub = v1::AgentService::NewStub(rpc::make_channel(*endpoint));
   grpc::ClientContext context;
-  const Call call(*this, context);
+  const OpenCalls::Call call(calls_, context);
   v1::SendFilesResponse response;
   const auto writer = stub->SendFiles(&context, &response);
   v1::SendFilesRequest request;
@@ -191,11 +166,15 @@ void FileStreams::send_now(const v1::FilesWanted& wanted) {
 }
 
 void FileStreams::stop() {
+  constexpr auto kPatience = std::chrono::seconds(10);
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+  }
+  calls_.stop(kPatience);
   const MutexLock lock(mutex_);
-  stopped_ = true;
-  for (grpc::ClientContext* context : calls_) context->TryCancel();
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while ((!calls_.empty() || threads_ > 0) && all_gone_.wait_until(mutex_, until)) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (threads_ > 0 && all_gone_.wait_until(mutex_, until)) {
   }
 }
 

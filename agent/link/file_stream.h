@@ -14,9 +14,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 
 #include "agent/launch/launch_record.h"
+#include "agent/link/open_calls.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"
 #include "common/base/time.h"
@@ -47,15 +47,13 @@ class FileStreams {
   void stop();
 
  private:
-  class Call;
   void send_now(const v1::FilesWanted& wanted);
 
   const Options options_;
+  OpenCalls calls_;
   Mutex mutex_;
   CondVar all_gone_;
-  // in progress, each on its own thread
-  std::set<grpc::ClientContext*> calls_ MUSTER_GUARDED_BY(mutex_);
-  std::size_t threads_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::size_t threads_ MUSTER_GUARDED_BY(mutex_) = 0;  // each sends one transfer
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 

@@ -17,6 +17,7 @@ v1::Inventory probe_inventory(const InventoryOptions& options) {
   inventory.set_address_given(options.address_given);
   inventory.set_hostname(host_name());
   inventory.set_cpus(usable_cores());
+  inventory.set_knows_secrets(true);
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0)
     inventory.set_memory_bytes(static_cast<std::uint64_t>(pages) *

@@ -59,7 +59,8 @@ struct HostOptions {
   std::set<std::uint32_t> devices;
   NumaNodes numa_nodes;  // of the devices, as far as known
   ContainerOptions container{};
-  FetchFn fetch{};  // none: orders that need it are refused
+  FetchFn fetch{};            // none: orders that need it are refused
+  SecretsFn fetch_secrets{};  // none: the same
   std::uint64_t min_free_bytes = 256ULL << 20U;
   Duration worker_margin = std::chrono::seconds(5);
   // Follows the logs and checkpoints of the runs; it outlives the Host. Null: nothing is followed,

@@ -59,7 +59,8 @@ struct Host::Impl {
   StepResult step_spawn(const RunKey& run, StartWork& work);
   void start_ended(const RunKey& run, StepResult result);
   void end_start(Entry& entry);
-  Result<void> spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch);
+  Result<void> spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch,
+                     const io::UniqueFd& secrets);
   void refuse(const RunKey& run, Entry& entry, const Refusal& refusal);
   // host_container.cc
   static void go_by_container(process::SpawnRequest& request,

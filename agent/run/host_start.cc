@@ -78,6 +78,7 @@ void Host::Impl::act(const StartRun& start) {
                  .container = options.container,
                  .image = {.turns = image_turns},
                  .fetch = options.fetch,
+                 .fetch_secrets = options.fetch_secrets,
                  .fill_facts = options.fill_facts};
   // A container's processes are in the container's own groups. The worker in the container could
   // not write to a group of this agent.
@@ -112,7 +113,7 @@ void Host::Impl::step_begun(const RunKey& run, StartStep step) {
 StepResult Host::Impl::step_spawn(const RunKey& run, StartWork& work) {
   Entry* entry = find_starting(run);
   if (entry == nullptr || entry->starting->stop_timer) return std::unexpected(Refusal{});
-  if (auto spawned = spawn(run, *entry, work.launch); !spawned)
+  if (auto spawned = spawn(run, *entry, work.launch, work.secrets); !spawned)
     return std::unexpected(refusal_of(spawned.error()));
   return {};
 }
@@ -136,7 +137,8 @@ void Host::Impl::end_start(Entry& entry) {
   entry.starting.reset();
 }
 
-Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch) {
+Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1::Launch& launch,
+                               const io::UniqueFd& secrets) {
   const rundir::RunLayout& layout = entry.view.layout();
   // The lease comes first: a worker without a lease considers itself orphaned.
   if (!renew_lease(entry, true))
@@ -163,6 +165,7 @@ Result<void> Host::Impl::spawn(const RunKey& run, Entry& entry, const rundir::v1
       .new_session = true};
   if (const char* offset = std::getenv(kWallClockOffsetVariable); offset != nullptr)
     request.env.push_back(fmt::format("{}={}", kWallClockOffsetVariable, offset));
+  if (secrets) request.in_fd = secrets.get();
   if (launch.has_container()) go_by_container(request, launch.container());
   auto pid = process::spawn(request);
   if (!pid) return fail(of_node(std::move(pid).error().in("starting the worker")));

@@ -113,17 +113,21 @@ Result<void> write(const v1::LaunchFile& file) {
 // Writes the commands unchanged, one per line, so that bash's "line 3" is the third command. Then a
 // line writes the environment for the worker to read. It names env by its path, because a script
 // may have changed PATH, and it works with noclobber. If a command ends the script earlier, the
-// prefix in the first line records which one.
-Result<void> write_setup_script(const v1::Setup& setup, const rundir::RunLayout& run) {
-  std::string script(rundir::kSetupPrefix);
-  for (const std::string& command : setup.commands()) {
+// prefix in the first line records which one. Secrets are no part of what is written: the worker
+// has them.
+Result<void> write_setup_script(const v1::NodeLaunch& order, const rundir::RunLayout& run) {
+  std::string script(rundir::kSetupPrefix), without;
+  for (const v1::SecretVariable& one : order.secrets())
+    without += fmt::format("-u {} ", one.variable());
+  for (const std::string& command : order.setup().commands()) {
     if (command.find('\0') != std::string::npos)
       return fail(ErrorCode::InvalidArgument,
                   "writing the script of runtime.setup: a command has a zero byte in it");
     // a final backslash would join the next line to this one
     script += command + (command.ends_with('\\') ? "\n\n" : "\n");
   }
-  script += fmt::format("{} -0 >| \"${}\"\n", kEnvProgram, rundir::kSetupEnvironmentVariable);
+  script +=
+      fmt::format("{} {}-0 >| \"${}\"\n", kEnvProgram, without, rundir::kSetupEnvironmentVariable);
   const auto dir = rundir::open_run(run);
   if (!dir) return fail(Error(dir.error()).in("writing the script of runtime.setup"));
   if (auto written = io::replace_file(dir->at(run.setup_script().filename().string()), script,
@@ -140,7 +144,7 @@ Result<void> write_setup_script(const v1::Setup& setup, const rundir::RunLayout&
 Result<void> write_launch_files(const v1::NodeLaunch& order, const rundir::RunLayout& run,
                                 const UserEntry* owner) {
   if (order.has_setup()) {
-    if (auto written = write_setup_script(order.setup(), run); !written) return written;
+    if (auto written = write_setup_script(order, run); !written) return written;
   }
   if (order.files().empty() && order.patched().empty() && order.needed().empty()) return {};
   std::set<fs::path> made;

@@ -90,6 +90,12 @@ constexpr std::array<StartStepRow, kStartStepCount> kRows = {{
        return fmt::format("looking for the programs of {}", start_text(order));
      },
      step_record},
+    {StartStep::Secrets, "secrets", StepPlace::Thread, false, quick,
+     [](const Order& order) { return !order.secrets().empty(); },
+     [](const Order& order) {
+       return fmt::format("asking the controller for the secrets of {}", start_text(order));
+     },
+     step_secrets},
     {StartStep::Spawn, "spawn", StepPlace::Loop, false, nullptr, always,
      [](const Order& order) { return fmt::format("starting the worker of {}", start_text(order)); },
      [](StartWork& work) { return work.spawn(work); }},

@@ -17,6 +17,7 @@
 #include "agent/start/start_checks.h"
 #include "agent/start/start_step.h"
 #include "common/base/error.h"
+#include "common/io/unique_fd.h"
 #include "common/rundir/layout.h"
 #include "muster/rundir/v1/rundir.pb.h"
 
@@ -26,6 +27,9 @@ namespace muster::agent {
 // is given. Blocking.
 using FetchFn = std::function<Result<void>(const v1::NodeLaunch&, int, const UserEntry*)>;
 
+// The values of the order's secrets, one for each entry, in the same order. Blocking.
+using SecretsFn = std::function<Result<rundir::v1::SecretValues>(const v1::NodeLaunch&)>;
+
 struct StartWork {
   v1::NodeLaunch order;  // no step changes it: the loop reads it, too
   NodeFacts node;
@@ -34,6 +38,7 @@ struct StartWork {
   ContainerOptions container{};
   ImageFetch image{};
   FetchFn fetch{};
+  SecretsFn fetch_secrets{};
   // Reads facts of the node that may have changed since the order came. Thread-safe.
   std::function<void(NodeFacts&)> fill_facts{};
   std::function<StepResult(StartWork&)> spawn{};  // step Spawn
@@ -44,6 +49,7 @@ struct StartWork {
 
   rundir::v1::ContainerLaunch container_launch{};  // from step Container
   rundir::v1::Launch launch{};                     // from step Record
+  io::UniqueFd secrets{};                          // from step Secrets: SecretValues, in memory
 
   // Whose rights access the job's files. nullptr: those of the agent's own user.
   [[nodiscard]] const UserEntry* owner() const {
@@ -60,5 +66,6 @@ StepResult step_files(StartWork& work);
 StepResult step_fetch(StartWork& work);      // step_fetch.cc
 StepResult step_container(StartWork& work);  // step_launch.cc
 StepResult step_record(StartWork& work);
+StepResult step_secrets(StartWork& work);  // step_fetch.cc
 
 }  // namespace muster::agent

@@ -86,8 +86,8 @@ void put_environment(const Exported& found, const char* source, Imported& out) {
     remarks.push_back(
         fmt::format("left out, because they look like secrets: {}", fmt::join(found.secret, ", ")));
     out.notes.push_back(
-        fmt::format("not written down, because they look like secrets: {}; give them to the ranks "
-                    "by a file, or by --env",
+        fmt::format("not written down, because they look like secrets: {}; keep them "
+                    "with `muster secret set`, and name them in runtime.env (NAME: ${{secret:x}})",
                     fmt::join(found.secret, ", ")));
   }
   if (!found.unusable.empty())

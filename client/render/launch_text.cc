@@ -33,6 +33,13 @@ std::string environment_text(const google::protobuf::RepeatedPtrField<v1::EnvVal
   width = std::min<std::size_t>(width, 64);
   std::string out;
   for (const auto& value : env) {
+    if (!value.secret().empty()) {  // pasted into a shell it would be another value
+      out += style.paint(Tint::Dim,
+                         fmt::format("# {} is secret '{}' ({})", printable(value.name()),
+                                     printable(value.secret()), printable(value.source()))) +
+             "\n";
+      continue;
+    }
     const bool not_yet_known = value.value().starts_with(kRunDirectory);
     out += fmt::format(
         "export {:<{}}  {}\n", printable(value.name()) + "=" + shell_quote(value.value()), width,

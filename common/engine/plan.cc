@@ -18,6 +18,7 @@
 #include "common/engine/model/code_place.h"
 #include "common/engine/model/observing.h"
 #include "common/engine/model/rows.h"
+#include "common/engine/model/secret.h"
 #include "common/engine/model/start.h"
 #include "common/engine/model/template.h"
 #include "common/engine/patch_plan.h"
@@ -80,6 +81,11 @@ class RankValues final : public TemplateValues {
             ErrorCode::InvalidArgument,
             fmt::format("'${{{}}}' has no value inside another variable; write it out", name));
       const auto found = rank_.env.find(std::string(name.substr(4)));
+      if (found != rank_.env.end() && !found->second.secret.empty())
+        return fail(ErrorCode::InvalidArgument,
+                    fmt::format("'${{{}}}' is secret '{}', which only the environment of a process "
+                                "may have: let the program read the variable",
+                                name, found->second.secret));
       if (found != rank_.env.end()) return found->second.text;
       if (variables_ == Variables::Some) return "";
       return fail(ErrorCode::InvalidArgument,
@@ -111,6 +117,13 @@ class RankValues final : public TemplateValues {
 struct Keyed {
   std::string key;
   Template text;
+};
+
+// A variable of the spec: a text, or a secret.
+struct KeyedVariable {
+  std::string name;
+  Keyed value;
+  std::string secret;
 };
 
 class Planner {
@@ -224,14 +237,37 @@ class Planner {
     std::ranges::sort(plan.ranks, {}, &RankPlan::rank);
   }
 
-  std::vector<std::pair<std::string, Keyed>> environment(
+  std::vector<KeyedVariable> environment(
       const google::protobuf::Map<std::string, std::string>& from, const char* key) {
-    std::vector<std::pair<std::string, Keyed>> result;
-    for (const auto& [name, value] : from)
-      if (auto parsed = parse(fmt::format("{}.{}", key, name), value))
-        result.emplace_back(name, Keyed{fmt::format("{}.{}", key, name), std::move(*parsed)});
-    std::ranges::sort(result, {}, [](const auto& entry) { return entry.first; });
+    std::vector<KeyedVariable> result;
+    for (const auto& [name, value] : from) {
+      KeyedVariable one{.name = name, .value = {fmt::format("{}.{}", key, name), {}}, .secret = {}};
+      auto secret = secret_of(value);
+      if (!secret) {
+        report(one.value.key, std::move(secret.error().message));
+      } else if (*secret) {
+        one.secret = **std::move(secret);
+        result.push_back(std::move(one));
+      } else if (auto parsed = parse(one.value.key, value)) {
+        one.value.text = std::move(*parsed);
+        result.push_back(std::move(one));
+      }
+    }
+    std::ranges::sort(result, {}, &KeyedVariable::name);
     return result;
+  }
+
+  void put_variables(Environment& env, const std::vector<KeyedVariable>& variables,
+                     const RankValues& values, const char* source) {
+    for (const KeyedVariable& one : variables) {
+      if (one.secret.empty())
+        put(env, one.name.c_str(), expand(one.value, values), source);
+      else
+        env.insert_or_assign(one.name,
+                             Value{.text = fmt::format("${{{}{}}}", kSecretPrefix, one.secret),
+                                   .source = source,
+                                   .secret = one.secret});
+    }
   }
 
   void fill_environment(LaunchPlan& plan) {
@@ -243,10 +279,8 @@ class Planner {
       const RankValues values(request_, rank, whole_, RankValues::Variables::None);
       Environment& env = rank.env;
       put(env, "PYTHONUNBUFFERED", "1", "muster");
-      for (const auto& [name, keyed] : user)
-        put(env, name.c_str(), expand(keyed, values), "runtime.env");
-      for (const auto& [name, keyed] : resume)
-        put(env, name.c_str(), expand(keyed, values), "resume.env");
+      put_variables(env, user, values, "runtime.env");
+      put_variables(env, resume, values, "resume.env");
       put_inputs(env);
       put_own(rank, world);
     }

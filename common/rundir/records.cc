@@ -80,7 +80,7 @@ Result<void> write_launch(const RunLayout& run, const v1::Launch& launch) {
 
 Result<std::optional<v1::Launch>> read_launch(const RunLayout& run) {
   auto launch = read_record<v1::Launch>(run.launch());
-  if (launch && *launch && (*launch)->version() != kVersion) {
+  if (launch && *launch && ((*launch)->version() < 1 || (*launch)->version() > kVersion)) {
     return fail(ErrorCode::Unsupported, "reading '" + run.launch().string() + "': version " +
                                             std::to_string((*launch)->version()) +
                                             ", this program knows " + std::to_string(kVersion) +

@@ -22,7 +22,7 @@
 
 namespace muster::rundir {
 
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;  // the newest; 1 is read, too
 
 // Opens the run directory. NotFound: it does not exist. DataLoss: a link has its place.
 Result<io::Beneath> open_run(const RunLayout& run);

@@ -44,6 +44,9 @@ class JobAccess {
   [[nodiscard]] bool is_operator() const {
     return is_socket_ || (!user_.empty() && role_ >= UserRole::Operator);
   }
+  [[nodiscard]] bool is_admin() const {
+    return is_socket_ || (!user_.empty() && role_ >= UserRole::Admin);
+  }
   [[nodiscard]] const std::string& owner_text(const std::string& owner) const {
     return owner.empty() ? own_user_ : owner;
   }

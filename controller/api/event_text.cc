@@ -13,6 +13,7 @@
 #include "controller/core/model/text.h"
 #include "controller/core/nodes/actor_text.h"
 #include "controller/core/recovery/checkpoints.h"
+#include "controller/core/secrets/secrets.h"
 
 namespace muster::controller {
 namespace {
@@ -79,6 +80,14 @@ struct Sayer {
   EventText operator()(const core::NodeRenamed& e) const {
     return {"node-renamed", fmt::format("node '{}' was renamed to '{}' by {}", e.node.str(),
                                         e.new_name.str(), core::actor_text(e.actor))};
+  }
+  EventText operator()(const core::SecretSet& e) const {
+    return {"secret-set",
+            fmt::format("{} was set by {}", core::text_of(e.key), core::actor_text(e.actor))};
+  }
+  EventText operator()(const core::SecretRemoved& e) const {
+    return {"secret-removed",
+            fmt::format("{} was removed by {}", core::text_of(e.key), core::actor_text(e.actor))};
   }
   EventText operator()(const core::JobSubmitted& e) const {
     return {"job-submitted",

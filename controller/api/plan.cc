@@ -21,6 +21,7 @@
 #include "controller/core/chains/predecessors.h"
 #include "controller/core/chains/start_point.h"
 #include "controller/core/placement/table_hosts.h"
+#include "controller/core/secrets/secrets.h"
 #include "controller/core/submission_warnings.h"
 #include "controller/launch/launch.h"
 
@@ -65,6 +66,7 @@ struct Planned {
   std::map<JobId, core::ArchivedEnd> archived = {};
   std::set<JobId> siblings = {};  // ids that replace the stages of its chain
   JobId id = {};
+  std::string owner = {};
 };
 
 // What the first attempt would begin with. For the checkpoint of a stage that has not run, the step
@@ -154,11 +156,16 @@ void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobReq
     return reactor->Finish(
         rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.job.spec.name(),
                                                    refused->message)}));
+  if (const auto refused = core::refuse_secrets(view.ledger, planned.job.spec, planned.owner))
+    return reactor->Finish(
+        rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.job.spec.name(),
+                                                   refused->message)}));
   response->set_waits_for(behind_whom(view, planned));
   core::JobRecord job;
   job.id = planned.id;
   job.spec = std::move(planned.job.spec);
   job.resolved = std::move(planned.job.resolved);
+  job.owner = planned.owner;
   if (!edge.outputs_root.empty()) job.resolved.set_outputs_root(edge.outputs_root);
   core::PlaceResult placed = core::place(view.ledger, view.presence, job, view.now, view.limits);
   std::vector<NodeName> nodes;
@@ -225,23 +232,25 @@ void plan(Edge& edge, const JobAccess& access, Result<PlannedSubmission> planned
     const std::size_t at = planned.at;
     std::vector<JobId> ids = planned.submission.ids;
     if (is_plain(planned.submission.jobs[at].spec)) {
-      Planned plain{.job = std::move(planned.submission.jobs[at]), .id = ids[at]};
+      Planned plain{
+          .job = std::move(planned.submission.jobs[at]), .id = ids[at], .owner = access.user()};
       return plan_in(edge, view, std::move(plain), request, response, reactor);
     }
-    resolve(
-        edge, access, view, std::move(planned.submission),
-        [&edge, reactor, request, response, at, ids = std::move(ids)](Result<Resolved> resolved) {
-          if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
-          Planned one{.job = std::move(resolved->jobs[at]),
-                      .archived = std::move(resolved->archived),
-                      .id = ids[at]};
-          if (one.job.spec.has_stage()) one.siblings.insert(ids.begin(), ids.end());
-          const bool again = edge.shell.read(
-              [&edge, reactor, request, response, one = std::move(one)](const View& later) mutable {
+    resolve(edge, access, view, std::move(planned.submission),
+            [&edge, reactor, request, response, at, ids = std::move(ids),
+             owner = access.user()](Result<Resolved> resolved) {
+              if (!resolved) return reactor->Finish(rpc::to_status(resolved.error()));
+              Planned one{.job = std::move(resolved->jobs[at]),
+                          .archived = std::move(resolved->archived),
+                          .id = ids[at],
+                          .owner = owner};
+              if (one.job.spec.has_stage()) one.siblings.insert(ids.begin(), ids.end());
+              const bool again = edge.shell.read([&edge, reactor, request, response,
+                                                  one = std::move(one)](const View& later) mutable {
                 plan_in(edge, later, std::move(one), request, response, reactor);
               });
-          if (!again) reactor->Finish(overloaded());
-        });
+              if (!again) reactor->Finish(overloaded());
+            });
   });
   if (!taken) reactor->Finish(overloaded());
 }

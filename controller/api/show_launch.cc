@@ -14,6 +14,7 @@ void fill(google::protobuf::RepeatedPtrField<v1::EnvValue>& shown,
     one.set_name(name);
     one.set_value(value.text);
     one.set_source(value.source);
+    one.set_secret(value.secret);
   }
 }
 

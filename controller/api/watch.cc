@@ -129,7 +129,8 @@ void WatchStream::keep_while_all() {
 
 EventPtr WatchStream::shown(const EventPtr& event, const std::string* owner) const {
   if (access_.is_socket()) return event;
-  if (event->job_id().empty()) return access_.is_operator() ? event : without_certificates(event);
+  if (event->job_id().empty())
+    return without_access(event, access_.is_operator(), access_.is_admin());
   // An empty owner is the user who runs the controller. A job that is forgotten may be anybody's.
   if (owner == nullptr ? access_.may_all() : access_.may(*owner)) return event;
   return withheld(*event, owner == nullptr ? "another user's job"

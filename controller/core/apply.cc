@@ -76,6 +76,12 @@ class Folder {
 
   void operator()(const AccessKind auto& event) { fold_access(ledger_.access, at_, event); }
 
+  void operator()(const SecretSet& event) {
+    ledger_.secrets[event.key] = {.item = event.item, .set_at = at_, .actor = event.actor};
+  }
+
+  void operator()(const SecretRemoved& event) { ledger_.secrets.erase(event.key); }
+
   void operator()(const NodeDrained& event) {
     if (const auto node = ledger_.nodes.find(event.node); node != ledger_.nodes.end())
       node->second.drain = event;
@@ -161,6 +167,7 @@ class Folder {
     attempt.resume = event.resume;
     attempt.table_sha256 = event.table_sha256;
     attempt.saved = event.saved;
+    attempt.secrets = event.secrets;
     attempt.placed_at = at_;
     for (const PlacedNode& placed : event.nodes) {
       hold_devices(event, placed);

@@ -51,6 +51,9 @@ Decision decide_one(const Deciding& in, const LoginByUid& input);
 Decision decide_one(const Deciding& in, const IssueCertificate& input);
 Decision decide_one(const Deciding& in, const RevokeCertificate& input);
 Decision decide_one(const Deciding& in, const ChangeAuthority& input);
+// decide_secret.cc
+Decision decide_one(const Deciding& in, const SetSecret& input);
+Decision decide_one(const Deciding& in, const RemoveSecret& input);
 
 // What every proposal needs: the job and its current attempt, if that has the given number. Empty
 // otherwise.

@@ -10,6 +10,7 @@
 #include "controller/core/chains/start_point.h"
 #include "controller/core/decide.h"
 #include "controller/core/model/text.h"
+#include "controller/core/secrets/secrets.h"
 
 namespace muster::core {
 
@@ -221,6 +222,8 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
       return refuse(refused->code, doing + refused->message);
     auto already = succeeded_already(in.ledger, input.archived, one);
     if (!already) return refuse(already.error().code, doing + already.error().message);
+    if (auto refused = refuse_secrets(in.ledger, one.spec, input.owner))
+      return refuse(refused->code, doing + refused->message);
     if (auto refused = refuse_place(in, one))
       return refuse(refused->code, doing + refused->message);
     decision.events.emplace_back(

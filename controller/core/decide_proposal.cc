@@ -17,6 +17,7 @@
 #include "controller/core/recovery/start_failures.h"
 #include "controller/core/recovery/unknown_success.h"
 #include "controller/core/recovery/verdict.h"
+#include "controller/core/secrets/secrets.h"
 
 namespace muster::core {
 namespace {
@@ -128,15 +129,19 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
       !still_free(in, input))
     return nothing();
   if (unheard_since_start(in.ledger, in.presence, job->second, in.now, in.limits)) return nothing();
+  // Chosen here: a checkpoint may have been accepted, or a secret set, since the proposal.
+  std::optional<ResumePoint> resume = newest_checkpoint(job->second);
+  auto secrets = pinned_secrets(in.ledger, job->second, resume.has_value());
+  if (!secrets) return nothing();
   return accept(
       AttemptPlaced{.job = input.job,
                     .attempt = input.attempt,
                     .nodes = input.nodes,
                     .master_port = input.master_port,
-                    // Chosen here: a checkpoint may have been accepted since the proposal.
-                    .resume = newest_checkpoint(job->second),
+                    .resume = std::move(resume),
                     .table_sha256 = table_sha256(job->second.spec, input.attempt, input.nodes),
-                    .saved = saved_before(in.ledger, job->second)});
+                    .saved = saved_before(in.ledger, job->second),
+                    .secrets = *std::move(secrets)});
 }
 
 Decision decide_one(const Deciding& in, const ProposeCheckpoint& input) {

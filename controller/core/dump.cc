@@ -252,6 +252,9 @@ std::string dump(const Ledger& ledger) {
                        user_text("owner", stone.owner));
   }
   dump_access(out, ledger.access);
+  for (const auto& [key, secret] : ledger.secrets)
+    out += fmt::format("secret {} owner={} shared={} item={} set={} actor={}\n", key.name,
+                       key.owner, key.shared, secret.item, time_text(secret.set_at), secret.actor);
   dump_indexes(out, ledger);
   return out;
 }

@@ -95,6 +95,10 @@ std::uint32_t skipped_from(std::uint32_t attempts, Trouble& trouble) {
   return attempts;
 }
 
+core::OwnedName take(const pb::OwnedName& from) {
+  return {.owner = from.owner(), .shared = from.shared(), .name = from.name()};
+}
+
 core::Subject take(const pb::Subject& from, Trouble& trouble) {
   switch (from.role()) {
     case pb::SUBJECT_ROLE_NODE: return {.role = core::SubjectRole::Node, .name = from.name()};
@@ -218,6 +222,18 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
                                .new_name = NodeName(from.new_name()),
                                .actor = from.actor()};
     }
+    case pb::Record::kSecretSet: {
+      const auto& from = record.secret_set();
+      return core::SecretSet{.key = take(from.key()),
+                             .item = from.item(),
+                             .replaced = from.replaced(),
+                             .actor = from.actor()};
+    }
+    case pb::Record::kSecretRemoved: {
+      const auto& from = record.secret_removed();
+      return core::SecretRemoved{
+          .key = take(from.key()), .item = from.item(), .actor = from.actor()};
+    }
     case pb::Record::kJobSubmitted: {
       const auto& from = record.job_submitted();
       return core::JobSubmitted{.job = JobId(from.job()),
@@ -254,6 +270,8 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       if (from.has_resume()) to.resume = take(from.resume());
       to.table_sha256 = from.table_sha256();
       for (const pb::SavedBefore& one : from.saved()) to.saved.push_back(take(one));
+      for (const pb::PinnedSecret& one : from.secrets())
+        to.secrets.push_back({.name = one.name(), .item = one.item()});
       return to;
     }
     case pb::Record::kAgentFact: {

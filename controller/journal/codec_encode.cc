@@ -51,6 +51,12 @@ pb::AuthorityStep to_record(core::AuthorityStep step) {
   }
   return pb::AUTHORITY_STEP_UNSPECIFIED;
 }
+void put(pb::OwnedName& to, const core::OwnedName& from) {
+  to.set_owner(from.owner);
+  to.set_shared(from.shared);
+  to.set_name(from.name);
+}
+
 void put(pb::Verdict& to, const core::Verdict& from) {
   to.set_failure_class(to_record(from.cls));
   to.set_node(from.node.value);
@@ -162,6 +168,19 @@ struct Writer {
     to.set_new_name(from.new_name.value);
     to.set_actor(from.actor);
   }
+  void operator()(const core::SecretSet& from) const {
+    auto& to = *record.mutable_secret_set();
+    put(*to.mutable_key(), from.key);
+    to.set_item(from.item);
+    to.set_replaced(from.replaced);
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::SecretRemoved& from) const {
+    auto& to = *record.mutable_secret_removed();
+    put(*to.mutable_key(), from.key);
+    to.set_item(from.item);
+    to.set_actor(from.actor);
+  }
   void operator()(const core::JobSubmitted& from) const {
     auto& to = *record.mutable_job_submitted();
     to.set_job(from.job.value);
@@ -199,6 +218,10 @@ struct Writer {
     if (from.resume) put(*to.mutable_resume(), *from.resume);
     to.set_table_sha256(from.table_sha256);
     for (const core::SavedBefore& one : from.saved) put(*to.add_saved(), one);
+    for (const core::PinnedSecret& one : from.secrets) {
+      to.add_secrets()->set_name(one.name);
+      to.mutable_secrets()->rbegin()->set_item(one.item);
+    }
   }
   void operator()(const core::FactKind auto& from) const {
     auto& to = *record.mutable_agent_fact();

@@ -28,6 +28,12 @@ void LiveRows::add(JournalIndex index, const core::Event& event) {
     remove_node(removed->node, index);
   } else if (const auto* renamed = std::get_if<core::NodeRenamed>(&event.body)) {
     rename_node(renamed->node, renamed->new_name, index);
+  } else if (const auto* set = std::get_if<core::SecretSet>(&event.body)) {
+    const auto [known, fresh] = secrets_.try_emplace(set->key, index);
+    if (!fresh) superseded_.push_back(std::exchange(known->second, index));
+  } else if (const auto* removed_secret = std::get_if<core::SecretRemoved>(&event.body)) {
+    if (const auto row = secrets_.extract(removed_secret->key)) superseded_.push_back(row.mapped());
+    superseded_.push_back(index);
   } else if (const auto* archived = std::get_if<core::JobArchived>(&event.body)) {
     const auto [known, fresh] = archived_.try_emplace(archived->job, index);
     if (!fresh) superseded_.push_back(std::exchange(known->second, index));

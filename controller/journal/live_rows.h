@@ -15,6 +15,7 @@
 // - NodeRemoved, and all rows above of that node before it: together they have no effect. After a
 //   NodeRenamed the rows of the old name are rows of the new one, and so is the NodeRenamed.
 // - NodeDeclaredDead of a node that was renamed since.
+// - Of each secret's SecretSet rows, all except the last; with a SecretRemoved, all of them and it.
 //
 // Each JournalEndLost stays: what it means for the jobs is in no other row.
 #pragma once
@@ -60,6 +61,7 @@ class LiveRows {
   std::map<NodeName, Pair> nodes_;
   std::map<NodeName, JournalIndex> dead_, drained_, labelled_;
   std::map<NodeName, std::vector<JournalIndex>> renamed_;  // by the newest name
+  std::map<core::OwnedName, JournalIndex> secrets_;
   Pair starts_;
   std::vector<JournalIndex> superseded_;
 };

@@ -110,6 +110,32 @@ FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext* context, v1::SendF
   return files_.send(rpc::caller_of(*context), options_.on_refused, enter(*context));
 }
 
+namespace {
+
+// The part of a live attempt for whose start a node asks for something. Null: it is not to start
+// it, or not any more.
+template <class Request>
+const core::NodePart* part_to_start(const core::Ledger& ledger, const Request& request) {
+  const auto job = ledger.jobs.find(JobId(request.job_id()));
+  const core::AttemptRecord* attempt =
+      job == ledger.jobs.end() ? nullptr : job->second.attempt(AttemptNo(request.attempt()));
+  const core::NodePart* part =
+      attempt == nullptr ? nullptr : attempt->part(NodeName(request.node()));
+  return part == nullptr || part->swept || attempt->state != core::AttemptState::Live ||
+                 part->placed.instance.str() != request.instance() ||
+                 request.cluster_id() != ledger.cluster.str()
+             ? nullptr
+             : part;
+}
+
+template <class Request>
+std::string not_to_start(const Request& request) {
+  return fmt::format("node '{}' is not to start job '{}' attempt {} (any more)", request.node(),
+                     request.job_id(), request.attempt());
+}
+
+}  // namespace
+
 // A node gets only what its own order names.
 void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                      const View& view) {
@@ -118,18 +144,12 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesReques
     FileRelay::refuse(transfer, {code, why});
   };
   const NodeName node(request.node());
-  const auto job = view.ledger.jobs.find(JobId(request.job_id()));
-  const core::AttemptRecord* attempt =
-      job == view.ledger.jobs.end() ? nullptr : job->second.attempt(AttemptNo(request.attempt()));
-  const core::NodePart* part = attempt == nullptr ? nullptr : attempt->part(node);
-  if (part == nullptr || part->swept || attempt->state != core::AttemptState::Live ||
-      part->placed.instance.str() != request.instance() ||
-      request.cluster_id() != view.ledger.cluster.str()) {
+  if (part_to_start(view.ledger, request) == nullptr) {
     check_own(view, node, JobId(request.job_id()), AttemptNo(request.attempt()), "fetching files");
-    return refuse(grpc::StatusCode::FAILED_PRECONDITION,
-                  fmt::format("node '{}' is not to start job '{}' attempt {} (any more)",
-                              request.node(), request.job_id(), request.attempt()));
+    return refuse(grpc::StatusCode::FAILED_PRECONDITION, not_to_start(request));
   }
+  const auto job = view.ledger.jobs.find(JobId(request.job_id()));
+  const core::AttemptRecord* attempt = job->second.attempt(AttemptNo(request.attempt()));
   const engine::LaunchRequest launch = launch_request(job->second, *attempt, options_.cluster_out);
   const std::vector<v1::Fetch> fetches = engine::fetches(launch, attempt->part_index.at(node));
   if (request.number() >= fetches.size())
@@ -158,6 +178,45 @@ void Hub::find_files(const FileTransferPtr& transfer, const v1::FetchFilesReques
   if (!session.want(std::move(wanted)))
     refuse(grpc::StatusCode::UNAVAILABLE,
            "the node does not take its orders; look after that node");
+}
+
+// --- secrets -------------------------------------------------------------------------------------
+
+grpc::ServerUnaryReactor* Hub::FetchSecrets(grpc::CallbackServerContext* context,
+                                            const v1::FetchSecretsRequest* request,
+                                            v1::FetchSecretsResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto own =
+      rpc::speaks_for(rpc::caller_of(*context), NodeName(request->node()), "fetching secrets");
+  if (!own) {
+    if (options_.on_refused) options_.on_refused(own.error());
+    reactor->Finish(rpc::to_refusal(own.error()));
+    return reactor;
+  }
+  const bool taken =
+      ask(request->ByteSizeLong(), [this, reactor, request, response](const View& view) {
+        const JobId job(request->job_id());
+        const core::NodePart* part = part_to_start(view.ledger, *request);
+        if (part == nullptr || part->idle() || part->started || part->start_failed ||
+            options_.secrets == nullptr) {
+          check_own(view, NodeName(request->node()), job, AttemptNo(request->attempt()),
+                    "fetching secrets");
+          return reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION, not_to_start(*request)});
+        }
+        const core::JobRecord& record = view.ledger.jobs.at(job);
+        const auto attempt = AttemptNo(request->attempt());
+        options_.secrets_loop->post("secrets", [this, reactor, response, spec = record.spec,
+                                                pinned = record.attempt(attempt)->secrets] {
+          auto given = options_.secrets->give(pinned, spec);
+          if (!given) return reactor->Finish(rpc::to_status(given.error()));
+          *response = *std::move(given);
+          reactor->Finish(grpc::Status::OK);
+        });
+      });
+  if (!taken)
+    reactor->Finish(
+        {grpc::StatusCode::UNAVAILABLE, "the controller is overloaded; another start tries again"});
+  return reactor;
 }
 
 bool Hub::ask(std::size_t bytes, ReadFn read) {
@@ -296,6 +355,7 @@ void Hub::on_facts(const SessionPtr& session, v1::Facts facts, Now arrived) {
       };
     }
     v1::Fact& fact = *facts.mutable_facts(i);
+    if (options_.secrets != nullptr) options_.secrets->hide(fact);
     const core::SweptHeard swept{.node = session->node(),
                                  .connection = session->connection(),
                                  .job = JobId(fact.job_id()),
@@ -429,6 +489,7 @@ void Hub::on_release(std::span<const journal::Row> rows, const View& view) {
   });
   if (changed && options_.revocations != nullptr)
     options_.revocations->publish(core::Revoked(view.ledger.access));
+  if (options_.secrets != nullptr) options_.secrets->released(rows);
   // Runs before any node is ordered to run a job whose logs would be refused.
   collected_.on_release(rows);
   for (const NodeName& node : core::touched_nodes(rows, view.ledger)) tell(node, view, false);

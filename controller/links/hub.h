@@ -35,6 +35,7 @@
 #include "controller/links/order_book.h"
 #include "controller/links/session.h"
 #include "controller/logs/log_store.h"
+#include "controller/secrets/job_secrets.h"
 #include "controller/shell/shell.h"
 #include "muster/v1/agent_service.grpc.pb.h"
 
@@ -56,7 +57,9 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
     // Gets what the ledger says of certificates, and ends streams. Null: no certificates are
     // checked.
     Revocations* revocations = nullptr;
-    std::string outputs_root = {};  // the agents check it; empty: they check none
+    std::string outputs_root = {};        // the agents check it; empty: they check none
+    JobSecrets* secrets = nullptr;        // null: no job has any
+    async::Loop* secrets_loop = nullptr;  // reads values; set with `secrets`
   };
   using PushLogsReactor = grpc::ServerBidiReactor<v1::PushLogsRequest, v1::PushLogsResponse>;
   // Makes the receiver of one log stream; never null.
@@ -78,6 +81,9 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
                                const v1::FetchFilesRequest* request) override;
   FileRelay::Giver* SendFiles(grpc::CallbackServerContext* context,
                               v1::SendFilesResponse* response) override;
+  grpc::ServerUnaryReactor* FetchSecrets(grpc::CallbackServerContext* context,
+                                         const v1::FetchSecretsRequest* request,
+                                         v1::FetchSecretsResponse* response) override;
 
   // Listener, on the strand
   void on_release(std::span<const journal::Row> rows, const View& view) override;

@@ -162,6 +162,7 @@ class ApiClient(unittest.TestCase):
             "muster.v1.NodeService",
             "muster.v1.AgentService",
             "muster.v1.CertificateService",
+            "muster.v1.SecretService",
             "grpc.health.v1.Health",
         ):
             self.assertIn(name, services)

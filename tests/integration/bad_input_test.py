@@ -906,6 +906,26 @@ class Certificates(Case):
                 self.check_output(self.cluster, title, done, code)
                 self.assertFalse(os.path.exists(made))
 
+    def test_secrets(self):
+        over_tcp = ["--controller", self.address, "--credentials", self.user]
+        for title, before, words, value, code in (
+            ("a secret is set with no value", [], ["set", "hf"], "", 64),
+            ("a secret is set with a value that is too long", [], ["set", "hf"], "x" * (64 * 1024 + 1), 64),
+            ("a secret is set with megabytes", [], ["set", "hf"], "x" * (2 << 20), 64),
+            ("a secret is set with a zero byte", [], ["set", "hf"], "a\0b", 64),
+            ("a secret is set under a name that is none", [], ["set", "../x"], "v", 64),
+            ("a secret is set from a file that is not there", [], ["set", "hf", "--file", "nowhere"], "", 10),
+            ("a shared secret is set by a user", over_tcp, ["set", "hf", "--shared"], "v", 11),
+            ("the secrets of all are listed by a user", over_tcp, ["ls", "--all"], "", 11),
+            ("another user's secret is removed by a user", over_tcp, ["rm", "hf", "--owner", "bob"], "", 11),
+            ("a shared secret of an owner is removed", [], ["rm", "hf", "--shared", "--owner", "bob"], "", 64),
+            ("a secret that is not there is removed", [], ["rm", "hf"], "", 10),
+        ):  # fmt: skip
+            with self.subTest(title):
+                done = self.cluster.muster(*before, "secret", *words, stdin=value)
+                self.check_output(self.cluster, title, done, code)
+        self.assertEqual(self.cluster.output("secret", "ls", "-o", "name"), "")
+
     def test_revoking(self):
         over_tcp = ["--controller", self.address, "--credentials", self.user]
         for title, before, words, code in (

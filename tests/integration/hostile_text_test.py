@@ -52,6 +52,9 @@ VERBS = [
     ("token", "create", "--node", "n"),
     ("token", "ls"),
     ("token", "revoke", "t"),
+    ("secret", "set", "s"),
+    ("secret", "ls"),
+    ("secret", "rm", "s"),
     ("node", "replace", "n"),
     ("cancel", "j"),
     ("env", "j", "--rank", "1"),
@@ -74,6 +77,7 @@ DOCUMENTS = [
     ("cert", "ls"),
     ("cert", "ca"),
     ("token", "ls"),
+    ("secret", "ls"),
     ("env", "j", "--rank", "1"),
 ]
 
@@ -225,11 +229,11 @@ class HostileText(Case):
         protos = glob.glob(os.path.join(ROOT, "proto/muster/v1/*.proto"))
         compile_protos(classes, *protos, includes=[os.path.join(ROOT, "proto")])
         sys.path.insert(0, classes)
-        from muster.v1 import certificate_service_pb2, event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2  # fmt: skip
+        from muster.v1 import certificate_service_pb2, event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2, secret_service_pb2  # fmt: skip
 
         sys.path.remove(classes)
         made = {}
-        modules = (certificate_service_pb2, event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2)  # fmt: skip
+        modules = (certificate_service_pb2, event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2, secret_service_pb2)  # fmt: skip
         for module in modules:
             for name, message in module.DESCRIPTOR.message_types_by_name.items():
                 made[message.full_name] = getattr(module, name)
@@ -237,6 +241,7 @@ class HostileText(Case):
             job_service_pb2.DESCRIPTOR.services_by_name["JobService"],
             node_service_pb2.DESCRIPTOR.services_by_name["NodeService"],
             certificate_service_pb2.DESCRIPTOR.services_by_name["CertificateService"],
+            secret_service_pb2.DESCRIPTOR.services_by_name["SecretService"],
         ]
         cls.hostile = Hostile(services, made)
         cls.server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4))

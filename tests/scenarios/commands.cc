@@ -77,6 +77,9 @@ v1::JobSpec spec_of(const Command& command) {
   for (const std::string& label : list_of(command.option("select")))
     (*resources.mutable_select())[label.substr(0, label.find(':'))] =
         label.substr(label.find(':') + 1);
+  for (const std::string& secret : list_of(command.option("secrets")))
+    (*spec.mutable_runtime()->mutable_env())[secret.substr(0, secret.find(':'))] =
+        "${secret:" + secret.substr(secret.find(':') + 1) + "}";
   spec.mutable_launch()->set_per(command.option("per", "rank") == "once" ? v1::LAUNCH_PER_ONCE
                                                                          : v1::LAUNCH_PER_RANK);
   spec.mutable_launch()->set_lockstep(command.option("lockstep", "yes") == "yes");
@@ -176,6 +179,7 @@ void node(World& world, const Command& command) {
     device.set_super_device_id(
         fmt::format("{}", number_of(command.option("server", "0")) * 16 + id));
   }
+  agent.inventory.set_knows_secrets(command.option("secrets", "yes") == "yes");
   for (const std::string& label : list_of(command.option("label")))
     (*agent.inventory.mutable_labels())[label.substr(0, label.find(':'))] =
         label.substr(label.find(':') + 1);
@@ -585,6 +589,21 @@ void label(World& world, const Command& command) {
   world.put(std::move(input));
 }
 
+core::OwnedName secret_of(const Command& command) {
+  const bool shared = command.option("shared", "no") == "yes";
+  return {
+      .owner = shared ? "" : command.option("owner"), .shared = shared, .name = command.word(0)};
+}
+
+void set_secret(World& world, const Command& command) {
+  world.put(
+      core::SetSecret{.key = secret_of(command), .item = command.option("item"), .actor = "owner"});
+}
+
+void remove_secret(World& world, const Command& command) {
+  world.put(core::RemoveSecret{.key = secret_of(command), .actor = "owner"});
+}
+
 struct Verb {
   const char* name;
   void (*run)(World&, const Command&);
@@ -624,6 +643,8 @@ constexpr Verb kVerbs[] = {
        world.put(core::UndrainNode{.node = NodeName(command.word(0)), .actor = "owner"});
      }},
     {"label", label},
+    {"set-secret", set_secret},
+    {"remove-secret", remove_secret},
     {"remove-node",
      [](World& world, const Command& command) {
        world.put(core::RemoveNode{.node = NodeName(command.word(0)), .actor = "owner"});

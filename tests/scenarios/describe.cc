@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "controller/core/model/text.h"
+#include "controller/core/secrets/secrets.h"
 #include "tests/support/access_text.h"
 
 namespace muster::scenarios {
@@ -57,6 +58,14 @@ class Describer : test::AccessText {
   }
   std::string operator()(const core::NodeRenamed& event) const {
     return fmt::format("node {} renamed to {} by {}", event.node.str(), event.new_name.str(),
+                       event.actor);
+  }
+  std::string operator()(const core::SecretSet& event) const {
+    return fmt::format("{} of '{}' set by {}", core::text_of(event.key), event.key.owner,
+                       event.actor);
+  }
+  std::string operator()(const core::SecretRemoved& event) const {
+    return fmt::format("{} of '{}' removed by {}", core::text_of(event.key), event.key.owner,
                        event.actor);
   }
   std::string operator()(const core::JobSubmitted& event) const {

@@ -45,6 +45,12 @@ struct Text : test::AccessText {
   std::string operator()(const core::NodeRenamed& event) const {
     return fmt::format("node renamed: {} to {}", event.node.str(), event.new_name.str());
   }
+  std::string operator()(const core::SecretSet& event) const {
+    return fmt::format("secret set: {}", event.key.name);
+  }
+  std::string operator()(const core::SecretRemoved& event) const {
+    return fmt::format("secret removed: {}", event.key.name);
+  }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("submitted: {} ({})", event.job.str(), event.spec.name());
   }

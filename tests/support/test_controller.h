@@ -33,6 +33,8 @@ struct TestController {
     Shell::Options shell;  // version, cluster and on_fatal are set here
     std::function<void(const Error&, std::uint64_t generation)> on_behind;
     Revocations* revocations = nullptr;
+    JobSecrets* secrets = nullptr;
+    async::Loop* secrets_loop = nullptr;  // set with `secrets`
   };
   explicit TestController(Setup setup)
       : store(std::move(*logs::LogStore::open(setup.dir / "logs", 1 << 30))) {
@@ -55,7 +57,9 @@ struct TestController {
                                                    const MutexLock lock(refused_mutex);
                                                    refused.push_back(error.message);
                                                  },
-                                             .revocations = setup.revocations},
+                                             .revocations = setup.revocations,
+                                             .secrets = setup.secrets,
+                                             .secrets_loop = setup.secrets_loop},
                                 [](grpc::CallbackServerContext*) { return new NoLogs; });
     hub->set_start(*started);
     shell->set_listener(hub.get());

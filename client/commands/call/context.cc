@@ -128,6 +128,7 @@ Result<Session> Context::connect() const {
   session.jobs = v1::JobService::NewStub(channel);
   session.nodes = v1::NodeService::NewStub(channel);
   session.certificates = v1::CertificateService::NewStub(channel);
+  session.secrets = v1::SecretService::NewStub(channel);
   session.where = endpoint.address;
   if (endpoint.credentials) {
     session.certificate_begins = endpoint.credentials->not_before;

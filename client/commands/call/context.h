@@ -21,6 +21,7 @@
 #include "muster/v1/certificate_service.grpc.pb.h"
 #include "muster/v1/job_service.grpc.pb.h"
 #include "muster/v1/node_service.grpc.pb.h"
+#include "muster/v1/secret_service.grpc.pb.h"
 
 namespace muster::client {
 
@@ -47,6 +48,7 @@ struct Session {
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::NodeService::Stub> nodes;
   std::unique_ptr<v1::CertificateService::Stub> certificates;
+  std::unique_ptr<v1::SecretService::Stub> secrets;
   std::string where;  // for messages: "unix:/run/x.sock"
   // Of the client's own certificate; not set: it needs none.
   std::optional<WallTime> certificate_begins, certificate_ends;
@@ -57,6 +59,8 @@ struct Session {
       return *jobs;
     else if constexpr (std::is_same_v<Stub, v1::NodeService::Stub>)
       return *nodes;
+    else if constexpr (std::is_same_v<Stub, v1::SecretService::Stub>)
+      return *secrets;
     else
       return *certificates;
   }

@@ -1,7 +1,6 @@
 // TerminalPrompts asks the person at the terminal for a password, without showing it. A verb owns
-// it, inside of a ssh::PromptOnce, which passes on one question at a time.
-//
-// It reads /dev/tty, so standard input may be a pipe. Without a terminal it has no answer.
+// it, inside of a ssh::PromptOnce, which passes on one question at a time. Without a terminal it
+// has no answer.
 #pragma once
 
 #include <optional>

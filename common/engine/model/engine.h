@@ -81,6 +81,9 @@ struct LaunchRequest {
 struct Value {
   std::string text;
   std::string source;  // "runtime.env", "resume.env", "engine torch", "muster", ...
+  // The value is this secret, which only the worker knows, and `text` shows its name (secret.h).
+  // Empty: it is `text`.
+  std::string secret = {};
 };
 
 struct RankPlan {

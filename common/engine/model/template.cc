@@ -6,6 +6,7 @@
 #include <array>
 
 #include "common/engine/model/engine.h"
+#include "common/engine/model/secret.h"
 #include "common/text/words.h"
 
 namespace muster::engine {
@@ -13,11 +14,11 @@ namespace {
 
 // The list is closed: another name is an error, so that a typing mistake never reaches a training
 // script.
-constexpr std::array<std::string_view, 22> kNames = {
+constexpr std::array<std::string_view, 23> kNames = {
     "job.name",   "out",          "save.dir",    "attempt",    "rank",       "local_rank",
     "device_id",  "device_range", "node.rank",   "node.ip",    "nodes",      "devices",
     "world_size", "master.addr",  "master.port", "rank_table", "resume.dir", "resume.step",
-    "start.dir",  "stages.S.out", "inputs.X",    "env:X",
+    "start.dir",  "stages.S.out", "inputs.X",    "env:X",      "secret:X",
 };
 
 constexpr std::string_view kWordLetters =
@@ -41,6 +42,12 @@ Result<void> check_name(std::string_view name) {
             "'${{{}}}' does not name a variable (letters, digits and _, as in ${{env:HOME}})",
             name));
   }
+  if (name.starts_with(kSecretPrefix))
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("'${{{}}}': a secret is the whole value of a variable, in runtime.env "
+                            "or resume.env, and stands nowhere else: everybody on a machine sees "
+                            "its command lines and many of its files",
+                            name));
   if (name.starts_with("inputs.")) {
     const std::string_view input = name.substr(7);
     if (!input.empty() && input.size() <= 63 &&

@@ -144,7 +144,8 @@ void add_auxiliaries(v1::NodeLaunch& launch, const LaunchPlan& plan, std::size_t
     out.set_name(auxiliary.name);
     for (const std::string& word : auxiliary.argv) out.add_argv(word);
     out.set_cwd(auxiliary.cwd);
-    for (const auto& [name, value] : auxiliary.env) (*out.mutable_env())[name] = value.text;
+    for (const auto& [name, value] : auxiliary.env)
+      if (value.secret.empty()) (*out.mutable_env())[name] = value.text;
   }
 }
 
@@ -196,6 +197,12 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
   // Variables that all of this node's ranks have alike are sent once.
   auto& common = *launch.mutable_env();
   for (const auto& [name, value] : ranks.front()->env) {
+    if (!value.secret.empty()) {  // a whole value of the spec, alike for all ranks
+      v1::SecretVariable& secret = *launch.add_secrets();
+      secret.set_variable(name);
+      secret.set_secret(value.secret);
+      continue;
+    }
     if (is_the_nodes(*ranks.front(), name)) continue;
     const bool alike = std::ranges::all_of(ranks, [&](const RankPlan* rank) {
       const auto found = rank->env.find(name);
@@ -210,7 +217,7 @@ v1::NodeLaunch node_launch(const LaunchRequest& request, const LaunchPlan& plan,
     process.set_cwd(rank->cwd);
     for (const std::uint32_t device : rank->devices) process.add_devices(device);
     for (const auto& [name, value] : rank->env)
-      if (!common.contains(name) && !is_the_nodes(*rank, name))
+      if (value.secret.empty() && !common.contains(name) && !is_the_nodes(*rank, name))
         (*process.mutable_env())[name] = value.text;
     process.set_plog_dir(rank->plog_dir);
     process.set_success_file(rank->success_file);

@@ -7,6 +7,7 @@
 #include "common/base/controls.h"
 #include "common/engine/ascend/modelarts.h"
 #include "common/engine/model/grammar.h"
+#include "common/engine/model/secret.h"
 #include "common/spec/keys/key_table.h"
 #include "common/spec/keys/names.h"
 #include "common/spec/keys/values.h"
@@ -53,6 +54,8 @@ void check_environment(Draft& draft, const std::string& key, const TextMap& envi
     else if (name.size() + 1 + value.size() > engine::kStringBytesMax)
       draft.problem(one, fmt::format("has {} bytes with its name, at most {}",
                                      name.size() + 1 + value.size(), engine::kStringBytesMax));
+    else if (const auto secret = engine::secret_of(value); !secret)
+      draft.problem(one, fmt::format("'{}': {}", shown(value), secret.error().message));
     else if (engine != nullptr && engine::is_identity(*engine, name))
       draft.problem(one, "is set by muster for every rank, each its own; leave it out");
     else if (engine != nullptr && std::ranges::find(engine->cloud, name) != engine->cloud.end())

@@ -31,6 +31,10 @@ void complete_setup(Draft& draft, v1::RuntimeSpec& runtime) {
     bytes += text.size() + 1;
     if (text.find_first_not_of(" \t\n") == std::string::npos)
       draft.problem(fmt::format("runtime.setup[{}]", i), "is empty: a command for a shell");
+    else if (text.contains("${secret:"))
+      draft.problem(fmt::format("runtime.setup[{}]", i),
+                    "templates are not filled in here; name the secret in runtime.env, and use "
+                    "the variable");
   }
   if (bytes > kSetupBytesMax)
     draft.problem("runtime.setup",

@@ -17,6 +17,7 @@
 #include "common/base/time.h"
 #include "common/engine/model/placement.h"
 #include "controller/core/model/access_event.h"
+#include "controller/core/model/secret_event.h"
 #include "muster/v1/node.pb.h"
 #include "muster/v1/spec.pb.h"
 
@@ -169,6 +170,7 @@ struct AttemptPlaced {
   std::optional<ResumePoint> resume;
   std::string table_sha256;             // of the rank table; empty: no table
   std::vector<SavedBefore> saved = {};  // by earlier jobs, for what a node's script may load
+  std::vector<PinnedSecret> secrets = {};
 };
 // --- what agents report (muster.v1.Fact; fact.h converts) ----------------------------------------
 // `node_time` is by the node's own wall clock. `controller_time` is the same moment by the
@@ -401,7 +403,7 @@ using EventBody =
                  TombstoneDropped, AuxiliaryExited, PredecessorSucceeded, AttemptNoted,
                  ScriptLaunched, NodeClockSkewed, NodeDrained, NodeUndrained, NodeLabelled,
                  NodeRemoved, TokenCreated, TokenRevoked, CertificateIssued, CertificateRevoked,
-                 NodeRenamed, AuthorityChanged>;
+                 NodeRenamed, AuthorityChanged, SecretSet, SecretRemoved>;
 
 struct Event {
   WallTime at{};  // time of the batch that accepted it

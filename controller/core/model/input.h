@@ -79,6 +79,17 @@ struct RenameNode {
   std::string actor;
 };
 
+// The value is in the vault already, as `item`.
+struct SetSecret {
+  OwnedName key;
+  std::string item;
+  std::string actor;
+};
+struct RemoveSecret {
+  OwnedName key;
+  std::string actor;
+};
+
 // --- from agents ---------------------------------------------------------------------------------
 struct RegisterNode {
   NodeName node;
@@ -162,7 +173,8 @@ using Input =
                  ProposeCheckpoint, ProposeBreak, ProposeEnd, ProposeComplete, ProposeCaughtUp,
                  ProposeNote, ProposeSwept, ProposeSettle, ProposeArchive, ProposeDropTombstone,
                  CreateToken, RevokeToken, JoinNode, RenewNode, LoginWithToken, LoginByUid,
-                 IssueCertificate, RevokeCertificate, RenameNode, ChangeAuthority>;
+                 IssueCertificate, RevokeCertificate, RenameNode, ChangeAuthority, SetSecret,
+                 RemoveSecret>;
 
 // --- what only changes Presence ------------------------------------------------------------------
 // The order at a Hello: RegisterNode is decided first. If it is not refused, Connected is observed

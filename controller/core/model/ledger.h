@@ -81,6 +81,7 @@ struct AttemptRecord {
   std::optional<ResumePoint> resume;
   std::string table_sha256;        // of the rank table; empty: no table
   std::vector<SavedBefore> saved;  // as in AttemptPlaced
+  std::vector<PinnedSecret> secrets;
   WallTime placed_at{};
   std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
   std::optional<WallTime> fault_time;   // as in AttemptBroke
@@ -188,6 +189,13 @@ struct Tombstone {
   std::string owner = {};  // as in JobRecord
 };
 
+// A secret of a user, or a shared one. Its value is in the vault.
+struct SecretRecord {
+  std::string item;  // as in SecretSet
+  WallTime set_at{};
+  std::string actor;
+};
+
 struct Ledger {
   ClusterId cluster;
   Lineage lineage;
@@ -201,6 +209,7 @@ struct Ledger {
   // Address -> the port that was given last. A hint: the next search starts behind it.
   std::map<std::string, std::uint16_t> port_cursor;
   AccessRecords access;  // join tokens and certificates
+  std::map<OwnedName, SecretRecord> secrets;
 };
 
 }  // namespace muster::core

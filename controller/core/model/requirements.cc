@@ -7,6 +7,7 @@
 #include "common/engine/ascend/hccl_cards.h"
 #include "common/engine/ascend/table_plan.h"
 #include "common/engine/model/engine.h"
+#include "common/engine/model/secret.h"
 #include "controller/core/model/spec_view.h"
 
 namespace muster::core {
@@ -24,6 +25,7 @@ std::string requirements_of(const v1::JobSpec& spec, const v1::ResolvedSpec& res
     if (!resumes(spec)) requirements += " never";
   }
   if (engine::makes_rank_table(spec)) requirements += "table ";
+  if (!engine::secrets_of(spec).empty()) requirements += "secrets ";
   if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B))
     requirements += "halves ";
   if (engine::is_hccl_group(spec)) requirements += "hccl ";

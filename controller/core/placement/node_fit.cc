@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/engine/ascend/table_plan.h"
+#include "common/engine/model/secret.h"
 #include "common/engine/ranktable/rank_table.h"
 #include "common/engine/ranktable/words.h"
 #include "controller/core/placement/placing.h"
@@ -123,6 +124,12 @@ void pin_devices(PlacedNode& placed, const NodeRecord& node) {
   placed.super_pod_id = common_text(devices, &v1::Device::super_pod_id);
 }
 
+// An agent of a release before secrets would start the processes without them.
+std::string lacks_release(const NodeRecord& node, const v1::JobSpec& spec) {
+  if (node.inventory.knows_secrets() || engine::secrets_of(spec).empty()) return {};
+  return fmt::format("has an agent of release {}, which knows no secrets", node.version);
+}
+
 }  // namespace
 
 std::set<std::uint32_t> ambiguous_ids(const v1::Inventory& inventory) {
@@ -167,6 +174,7 @@ Fit capacity(const NodeRecord& node, const v1::JobSpec& spec, std::string_view t
   const v1::ResourceSpec& resources = spec.resources();
   if (node.dead) return {.why = "is declared dead"};
   if (std::string why = lacks_label(node, resources); !why.empty()) return {.why = std::move(why)};
+  if (std::string why = lacks_release(node, spec); !why.empty()) return {.why = std::move(why)};
   const Ask ask = ask_of(spec);
   Fit fit;
   std::vector<std::uint32_t> addressed;
@@ -222,6 +230,7 @@ std::size_t count_addressed(const NodeRecord& node, std::string_view type,
 std::string lacks_apart_from_devices(const NodeRecord& node, const v1::JobSpec& spec) {
   if (node.dead) return "is declared dead";
   if (std::string why = lacks_label(node, spec.resources()); !why.empty()) return why;
+  if (std::string why = lacks_release(node, spec); !why.empty()) return why;
   return lacks_interface(node, spec);
 }
 

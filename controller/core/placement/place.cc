@@ -45,6 +45,7 @@ class Placer {
     if (std::optional<PlaceResult> waits = waits_for_lost_attempt(placing_))
       return *std::move(waits);
     if (std::optional<PlaceResult> waits = backs_off(placing_)) return *std::move(waits);
+    if (std::optional<PlaceResult> waits = waits_for_secret(placing_)) return *std::move(waits);
     if (nodes_needed() > 1) candidates_.only_routable();
     PlaceResult result;
     result.nodes = choose_type();

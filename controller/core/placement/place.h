@@ -18,7 +18,8 @@ namespace muster::core {
 // - `never` is set if the registered nodes could not hold the job even if they were idle. It is not
 //   set if no node is registered.
 // - `retry_at` is set if the job waits only for the end of a pause: of a node that could not start
-//   it, of a lost attempt that may still run, or of its own recovery.backoff.
+//   it, of a lost attempt that may still run, or of its own recovery.backoff. Also if it waits for
+//   a secret: then the time means nothing, and the secret itself wakes the job.
 struct PlaceResult {
   std::vector<PlacedNode> nodes;  // empty: does not fit
   std::uint16_t master_port = 0;

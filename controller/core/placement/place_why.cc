@@ -8,7 +8,9 @@
 #include "common/engine/ranktable/words.h"
 #include "controller/core/model/spec_view.h"
 #include "controller/core/model/text.h"
+#include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/next_attempt.h"
+#include "controller/core/secrets/secrets.h"
 
 namespace muster::core {
 namespace {
@@ -176,6 +178,14 @@ std::optional<PlaceResult> backs_off(const Placing& placing) {
   if (!end) return std::nullopt;
   return PlaceResult{.why = backoff_text(placing.job, placing.presence, placing.now, *end),
                      .retry_at = end};
+}
+
+std::optional<PlaceResult> waits_for_secret(const Placing& placing) {
+  const auto secrets =
+      pinned_secrets(placing.ledger, placing.job, newest_checkpoint(placing.job).has_value());
+  if (secrets) return std::nullopt;
+  return PlaceResult{.why = secrets.error().message,
+                     .retry_at = placing.now.boot + std::chrono::hours(24)};
 }
 
 std::string backoff_text(const JobRecord& job, const Presence& presence, Now now, BootTime end) {

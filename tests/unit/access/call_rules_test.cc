@@ -15,6 +15,7 @@
 #include "muster/v1/certificate_service.pb.h"
 #include "muster/v1/job_service.pb.h"
 #include "muster/v1/node_service.pb.h"
+#include "muster/v1/secret_service.pb.h"
 #include "tests/support/checkout.h"
 
 namespace muster::controller {
@@ -24,7 +25,8 @@ using google::protobuf::FileDescriptor;
 
 std::vector<const FileDescriptor*> files_with_services() {
   return {v1::Hello::descriptor()->file(), v1::IssueCertificateRequest::descriptor()->file(),
-          v1::SubmitJobRequest::descriptor()->file(), v1::ListNodesRequest::descriptor()->file()};
+          v1::SubmitJobRequest::descriptor()->file(), v1::ListNodesRequest::descriptor()->file(),
+          v1::SetSecretRequest::descriptor()->file()};
 }
 
 // The methods of muster's services.
@@ -72,7 +74,8 @@ TEST(CallRules, EveryRoleByEveryMethod) {
       {"/muster.v1.AgentService/", {pki::Role::Node}},
       {"/muster.v1.CertificateService/", {}},
       {"/muster.v1.JobService/", {pki::Role::User}},
-      {"/muster.v1.NodeService/", {pki::Role::User}}};
+      {"/muster.v1.NodeService/", {pki::Role::User}},
+      {"/muster.v1.SecretService/", {pki::Role::User}}};
   std::size_t checked = 0;
   for (const std::string& method : methods()) {
     const auto service = roles.find(method.substr(0, method.rfind('/') + 1));

@@ -104,6 +104,14 @@ TEST(ContainerCommand, LimitsOfMemoryAndProcessors) {
                 HasSubstr("\n--memory 214748364800b\n--cpus 48.050\n"));
 }
 
+TEST(ContainerCommand, StandardInputReachesAWorkerThatGetsSecrets) {
+  v1::NodeLaunch order = boxed();
+  EXPECT_THAT(command_of(order, kDocker, {}), Not(HasSubstr("--interactive")));
+  order.add_secrets()->set_variable("HF_TOKEN");
+  for (const ContainerTool& tool : {kPodman, kDocker})
+    EXPECT_THAT(command_of(order, tool, {}), HasSubstr("\n--interactive\n"));
+}
+
 // By the command that started the run, the innermost mount.
 TEST(ContainerCommand, WhatIsMountedHasAPathOnTheNode) {
   v1::NodeLaunch order = boxed();

@@ -39,6 +39,8 @@ class FullStart {
     order.mutable_resume()->set_dir(at("out/resume"));
     order.mutable_resume()->set_layout("none");
     order.mutable_container()->set_image("img:1");
+    order.add_secrets()->set_variable("TOKEN");
+    order.mutable_secrets(0)->set_secret("hf");
     return order;
   }
   void prepare(HostOptions& options) const {
@@ -48,6 +50,11 @@ class FullStart {
       std::filesystem::create_directories(dir);
       std::ofstream(dir / "shard") << "bytes\n";
       return {};
+    };
+    options.fetch_secrets = [](const v1::NodeLaunch&) -> Result<rundir::v1::SecretValues> {
+      rundir::v1::SecretValues values;
+      values.add_values("value");
+      return values;
     };
   }
   // What lies below `out`: path -> content, or what it is instead.

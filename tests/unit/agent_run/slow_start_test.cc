@@ -162,6 +162,7 @@ TEST_F(SlowStart, ShowsTheStepThatItIsAt) {
   v1::NodeLaunch launch = full.order();
   launch.clear_container();
   launch.clear_fetches();
+  launch.clear_secrets();
   struct Case {
     StartStep step;
     bool setting_up;

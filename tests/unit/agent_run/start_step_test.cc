@@ -49,7 +49,7 @@ TEST(StartStep, AnOrderHasTheStepsThatItAsksFor) {
   EXPECT_THAT(words_of(v1::NodeLaunch()), ElementsAre("check", "files", "record", "spawn"));
   EXPECT_THAT(words_of(FullStart(dir.path()).order()),
               ElementsAre("check", "checkpoints", "directories", "code", "files", "fetch", "links",
-                          "container", "record", "spawn"));
+                          "container", "record", "secrets", "spawn"));
 }
 
 // Quick steps end before the controller's patience with a start does; slow ones after everything

@@ -30,9 +30,13 @@ FIELDS(NodeUndrained, a, b)
 FIELDS(NodeLabelled, a, b, c)
 FIELDS(NodeRemoved, a, b)
 FIELDS(NodeRenamed, a, b, c)
+FIELDS(OwnedName, a, b, c)
+FIELDS(SecretSet, a, b, c, d)
+FIELDS(SecretRemoved, a, b, c)
 FIELDS(CancelRequested, a, b, c)
 FIELDS(SavedBefore, a, b, c, d)
-FIELDS(AttemptPlaced, a, b, c, d, e, f, g)
+FIELDS(PinnedSecret, a, b)
+FIELDS(AttemptPlaced, a, b, c, d, e, f, g, h)
 FIELDS(NodeStartFailed, a, b, c, d, e, f, g, h, i, j, k, l, m)
 FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)
 FIELDS(AuxiliaryExited, a, b, c, d, e, f, g, h, i, j)
@@ -102,6 +106,7 @@ TEST(Codec, SamplesCoverEveryKindAndSetEveryField) {
       EXPECT_TRUE(all_set(placed->nodes.at(0)));
       EXPECT_TRUE(all_set(*placed->resume));
       EXPECT_TRUE(all_set(placed->saved.at(0)));
+      EXPECT_TRUE(all_set(placed->secrets.at(0)));
     }
     if (const auto* succeeded = std::get_if<core::PredecessorSucceeded>(&event.body)) {
       EXPECT_TRUE(all_set(*succeeded->checkpoint));

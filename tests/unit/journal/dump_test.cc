@@ -51,7 +51,8 @@ const Behind kBehind{.why = "n07 has seen epoch 9", .generation = 7};
 // A row of such a kind has no effect at the next load, and is dropped by it.
 bool ends_itself(const core::Event& event) {
   return std::holds_alternative<core::NodeUndrained>(event.body) ||
-         std::holds_alternative<core::NodeRemoved>(event.body);
+         std::holds_alternative<core::NodeRemoved>(event.body) ||
+         std::holds_alternative<core::SecretRemoved>(event.body);
 }
 
 void write_dump(const std::filesystem::path& dir) {

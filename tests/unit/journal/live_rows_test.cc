@@ -55,6 +55,35 @@ TEST(LiveRows, ADeathThatStillHoldsStays) {
   expect_same_ledger(twice);
 }
 
+core::Event secret_set(const std::string& name, const std::string& item) {
+  return {.at = {},
+          .body = core::SecretSet{.key = {.owner = "ann", .shared = false, .name = name},
+                                  .item = item,
+                                  .replaced = {},
+                                  .actor = "ann"}};
+}
+core::Event secret_removed(const std::string& name) {
+  return {.at = {},
+          .body = core::SecretRemoved{
+              .key = {.owner = "ann", .shared = false, .name = name}, .item = {}, .actor = "ann"}};
+}
+
+TEST(LiveRows, OfASecretTheLastValueStays) {
+  const std::vector<core::Event> events = {secret_set("hf", "i1"), secret_set("other", "i2"),
+                                           secret_set("hf", "i3")};
+  EXPECT_THAT(gone(events), ElementsAre(1));
+  expect_same_ledger(events);
+}
+
+TEST(LiveRows, OfASecretThatWasRemovedNothingStays) {
+  const std::vector<core::Event> events = {secret_set("hf", "i1"), secret_set("hf", "i2"),
+                                           secret_removed("hf"), secret_set("other", "i3")};
+  EXPECT_THAT(gone(events), ElementsAre(1, 2, 3));
+  expect_same_ledger(events);
+  EXPECT_THAT(gone({secret_set("hf", "i1"), secret_removed("hf"), secret_set("hf", "i2")}),
+              ElementsAre(1, 2));
+}
+
 core::Event drained(const std::string& node, const std::string& why) {
   return {.at = {}, .body = core::NodeDrained{.node = NodeName(node), .actor = "ann", .why = why}};
 }

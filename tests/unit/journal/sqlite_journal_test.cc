@@ -42,7 +42,9 @@ TEST(SqliteJournal, GivesBackWhatWasAppended) {
           std::holds_alternative<core::NodeDrained>(event.body) ||
           std::holds_alternative<core::NodeUndrained>(event.body) ||
           std::holds_alternative<core::NodeLabelled>(event.body) ||
-          std::holds_alternative<core::NodeRemoved>(event.body))
+          std::holds_alternative<core::NodeRemoved>(event.body) ||
+          std::holds_alternative<core::SecretSet>(event.body) ||
+          std::holds_alternative<core::SecretRemoved>(event.body))
         continue;
       const auto texts = append(*opened.journal, {event, event});
       written.insert(written.end(), texts.begin(), texts.end());

@@ -14,11 +14,13 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/rpc/channel.h"
 #include "controller/core/hello.h"
 #include "controller/journal/sqlite_journal.h"
+#include "controller/secrets/job_secrets.h"
 #include "tests/support/hand_agent.h"
 #include "tests/support/test_controller.h"
 
@@ -48,10 +50,13 @@ class HubTest : public testing::Test {
     std::string pattern = (std::filesystem::temp_directory_path() / "muster-hub-XXXXXX").string();
     dir_ = ::mkdtemp(pattern.data());
     address_ = "unix:" + (dir_ / "s").string();
+    vault_.emplace(std::move(*Vault::open(dir_ / "secrets", dir_ / "secrets.key")));
+    secrets_ = std::make_unique<JobSecrets>(*vault_, vault_loop_);
     start();
   }
   ~HubTest() override {
     stop();
+    vault_loop_.stop();
     std::filesystem::remove_all(dir_);
   }
   // Throws std::runtime_error if the shell does not start.
@@ -82,7 +87,9 @@ class HubTest : public testing::Test {
                                                                .journal = *journal_,
                                                                .clock = clock_,
                                                                .shell = std::move(options),
-                                                               .on_behind = mark_behind});
+                                                               .on_behind = mark_behind,
+                                                               .secrets = secrets_.get(),
+                                                               .secrets_loop = &vault_loop_});
     grpc::ServerBuilder builder;
     rpc::tune_server(builder);
     builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
@@ -154,6 +161,9 @@ class HubTest : public testing::Test {
   std::size_t inbox_max_ = 100'000;  // of clients; this field and the next are for the next start
   bool accept_loss_ = false;
   SetAheadClock clock_;
+  async::Loop vault_loop_{"vault"};
+  std::optional<Vault> vault_;
+  std::unique_ptr<JobSecrets> secrets_;
   std::unique_ptr<journal::SqliteJournal> journal_;
   std::unique_ptr<TestController> controller_;
   std::unique_ptr<grpc::Server> server_;
