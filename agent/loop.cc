@@ -61,6 +61,8 @@ Result<void> Agent::open() {
                              const MutexLock lock(log_hello_mutex_);
                              return joined_;
                            }});
+  stores_ = std::make_unique<StoreReports>(
+      StoreReports::Options{.endpoint = options_.endpoint, .self = self});
   host.fetch_secrets = [secrets = secrets_](const v1::NodeLaunch& order) {
     return secrets->fetch(order);
   };
@@ -135,6 +137,7 @@ void Agent::stop() {
   if (log_push_) log_push_->stop();
   if (files_) files_->stop();
   if (secrets_) secrets_->stop();
+  if (stores_) stores_->stop();
   if (watch_) watch_->stop();
   disk_.stop();
 }

@@ -31,6 +31,7 @@
 #include "agent/link/link.h"
 #include "agent/link/log_push.h"
 #include "agent/link/secret_fetch.h"
+#include "agent/link/store_reports.h"
 #include "agent/logs/watch.h"
 #include "agent/probe/device_book.h"
 #include "agent/probe/interface_news.h"
@@ -175,6 +176,7 @@ class Agent {
   // shared with the threads of starts
   std::shared_ptr<FileStreams> files_;
   std::shared_ptr<SecretFetch> secrets_;
+  std::unique_ptr<StoreReports> stores_;
 
   std::unique_ptr<probe::Prober> prober_;
   probe::DeviceBook devices_ MUSTER_GUARDED_BY(loop_);

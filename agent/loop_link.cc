@@ -48,6 +48,7 @@ void Agent::start_link() {
                                BootTime sent) { return on_welcome(welcome, sent); },
           .on_orders = [this](v1::Orders orders) { on_orders(std::move(orders)); },
           .on_files_wanted = [this](v1::FilesWanted wanted) { files_->send(std::move(wanted)); },
+          .on_store_check = [this](v1::StoreCheck check) { stores_->check(std::move(check)); },
           .on_authorities = options_.on_authorities,
           .on_unreached = options_.on_unreached,
           .on_fact_ack = [this](const v1::FactAck& ack) { on_fact_ack(ack); },

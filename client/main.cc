@@ -67,11 +67,11 @@ int run_verb(int argc, char** argv) {
                  "of 'muster login')")
       ->type_name("FILE");
   for (const auto add :
-       {add_run,     add_import, add_plan,       add_validate,  add_explain, add_ps,
-        add_show,    add_why,    add_logs,       add_events,    add_watch,   add_wait,
-        add_cancel,  add_resume, add_ckpt,       add_ranktable, add_env,     add_node,
-        add_cluster, add_doctor, add_cert,       add_token,     add_secret,  add_login,
-        add_logout,  add_local,  add_completion, add_deploy,    add_version}) {
+       {add_run,     add_import, add_plan,  add_validate,   add_explain, add_ps,
+        add_show,    add_why,    add_logs,  add_events,     add_watch,   add_wait,
+        add_cancel,  add_resume, add_ckpt,  add_ranktable,  add_env,     add_node,
+        add_cluster, add_doctor, add_cert,  add_token,      add_secret,  add_store,
+        add_login,   add_logout, add_local, add_completion, add_deploy,  add_version}) {
     add(app, context, exit);
   }
   app.footer(kFirstSteps);  // after the verbs, which would inherit it

@@ -32,6 +32,7 @@
 #include "controller/api/job_service.h"
 #include "controller/api/node_service.h"
 #include "controller/api/secret_service.h"
+#include "controller/api/store_service.h"
 #include "controller/authority_setup.h"
 #include "controller/config.h"
 #include "controller/core/hello.h"
@@ -283,8 +284,16 @@ int run(const Config& config) {
   CertificateService certificates(shell, authorities, clock, changes, revocations,
                                   access.own_user());
   SecretService user_secrets(edge, *vault, secrets_loop);
-  const auto opened =
-      (*doors)->open({&hub, &jobs, &nodes, &certificates, &user_secrets}, started->cluster);
+  StoreService stores(
+      edge, *vault, secrets_loop,
+      {.begin =
+           [&](const NodeName& node, v1::StoreCheck check,
+               std::function<void(const std::string&)> ticket, StoreChecks::Done done) {
+             hub.check_store(node, std::move(check), std::move(ticket), std::move(done));
+           },
+       .drop = [&](const std::string& ticket) { hub.drop_check(ticket); }});
+  const auto opened = (*doors)->open({&hub, &jobs, &nodes, &certificates, &user_secrets, &stores},
+                                     started->cluster);
   if (opened) {
     log::info("ready", {{"cluster", started->cluster.str()},
                         {"epoch", started->epoch.value},

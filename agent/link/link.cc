@@ -143,6 +143,10 @@ void Link::on_message(v1::ConnectResponse message) {
       if (handlers_.on_files_wanted)
         handlers_.on_files_wanted(std::move(*message.mutable_files_wanted()));
       return;
+    case v1::ConnectResponse::kStoreCheck:
+      if (handlers_.on_store_check)
+        handlers_.on_store_check(std::move(*message.mutable_store_check()));
+      return;
     case v1::ConnectResponse::kAuthorities:
       if (handlers_.on_authorities)
         handlers_.on_authorities(std::move(*message.mutable_authorities()));

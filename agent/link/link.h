@@ -45,6 +45,7 @@ struct LinkHandlers {
   std::function<Result<void>(const v1::Welcome&, BootTime hello_sent)> on_welcome;
   std::function<void(v1::Orders)> on_orders;
   std::function<void(v1::FilesWanted)> on_files_wanted;
+  std::function<void(v1::StoreCheck)> on_store_check;   // may be empty
   std::function<void(v1::Authorities)> on_authorities;  // may be empty
   std::function<void()> on_unreached;  // a try brought no Welcome and no refusal; may be empty
   std::function<void(const v1::FactAck&)> on_fact_ack;

@@ -5,10 +5,12 @@
 
 #include <array>
 #include <climits>
+#include <cstdlib>
 #include <fstream>
 
 #include "agent/probe/interfaces.h"
 #include "agent/probe/routes.h"
+#include "common/process/tool.h"
 
 namespace muster::agent {
 v1::Inventory probe_inventory(const InventoryOptions& options) {
@@ -18,6 +20,8 @@ v1::Inventory probe_inventory(const InventoryOptions& options) {
   inventory.set_hostname(host_name());
   inventory.set_cpus(usable_cores());
   inventory.set_knows_secrets(true);
+  const char* path = std::getenv("PATH");
+  inventory.set_has_rclone(path != nullptr && process::find_program("rclone", path).has_value());
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0)
     inventory.set_memory_bytes(static_cast<std::uint64_t>(pages) *

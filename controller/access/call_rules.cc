@@ -21,6 +21,7 @@ constexpr std::array kRules = {
     CallRule{"/muster.v1.AgentService/FetchFiles", kNode},
     CallRule{"/muster.v1.AgentService/SendFiles", kNode},
     CallRule{"/muster.v1.AgentService/FetchSecrets", kNode},
+    CallRule{"/muster.v1.AgentService/ReportStore", kNode},
     CallRule{"/muster.v1.CertificateService/IssueCertificate", kSocket},
     CallRule{"/muster.v1.CertificateService/ListCertificates", kSocket},
     CallRule{"/muster.v1.CertificateService/RevokeCertificate", kSocket},
@@ -53,6 +54,10 @@ constexpr std::array kRules = {
     CallRule{"/muster.v1.SecretService/SetSecret", kUser, kSubmitter},  // shared ones: admins
     CallRule{"/muster.v1.SecretService/ListSecrets", kUser, kSubmitter},
     CallRule{"/muster.v1.SecretService/RemoveSecret", kUser, kSubmitter},
+    CallRule{"/muster.v1.StoreService/SetStore", kUser, kSubmitter},  // shared ones: admins
+    CallRule{"/muster.v1.StoreService/ListStores", kUser, kSubmitter},
+    CallRule{"/muster.v1.StoreService/CheckStore", kUser, kSubmitter},
+    CallRule{"/muster.v1.StoreService/RemoveStore", kUser, kSubmitter},
     CallRule{"/grpc.health.v1.Health/Check", kAnybody},
     CallRule{"/grpc.health.v1.Health/Watch", kAnybody},
     CallRule{"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", kUser},

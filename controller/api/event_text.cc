@@ -14,6 +14,7 @@
 #include "controller/core/nodes/actor_text.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/secrets/secrets.h"
+#include "controller/core/stores/stores.h"
 
 namespace muster::controller {
 namespace {
@@ -88,6 +89,14 @@ struct Sayer {
   EventText operator()(const core::SecretRemoved& e) const {
     return {"secret-removed",
             fmt::format("{} was removed by {}", core::text_of(e.key), core::actor_text(e.actor))};
+  }
+  EventText operator()(const core::StoreSet& e) const {
+    return {"store-set", fmt::format("{} ({}) was set by {}", core::store_text(e.key),
+                                     e.profile.url(), core::actor_text(e.actor))};
+  }
+  EventText operator()(const core::StoreRemoved& e) const {
+    return {"store-removed", fmt::format("{} was removed by {}", core::store_text(e.key),
+                                         core::actor_text(e.actor))};
   }
   EventText operator()(const core::JobSubmitted& e) const {
     return {"job-submitted",

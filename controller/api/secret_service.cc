@@ -8,6 +8,7 @@
 #include "common/log/log.h"
 #include "common/proto/proto_time.h"
 #include "common/spec/keys/values.h"
+#include "controller/api/owned_name.h"
 #include "controller/core/secrets/secrets.h"
 
 namespace muster::controller {
@@ -42,26 +43,6 @@ Result<void> check_value(const core::OwnedName& key, std::string_view value) {
   return {};
 }
 
-// Whose secret a request means.
-Result<core::OwnedName> key_of(const JobAccess& access, std::string_view doing,
-                               const std::string& name, bool shared, const std::string& owner) {
-  if (shared && !owner.empty())
-    return fail(ErrorCode::InvalidArgument,
-                fmt::format("{} secret '{}': a shared one has no owner", doing, spec::shown(name)));
-  const bool others = !owner.empty() && owner != access.user();
-  if ((shared || others) && !access.is_admin())
-    return fail(
-        ErrorCode::NotAllowed,
-        fmt::format("{} secret '{}': {} are for admins; ask the person who runs the "
-                    "controller",
-                    doing, spec::shown(name), shared ? "shared secrets" : "other users' secrets"));
-  return core::OwnedName{.owner = shared   ? std::string()
-                                  : others ? owner
-                                           : access.user(),
-                         .shared = shared,
-                         .name = name};
-}
-
 }  // namespace
 
 grpc::ServerUnaryReactor* SecretService::SetSecret(grpc::CallbackServerContext* context,
@@ -69,7 +50,7 @@ grpc::ServerUnaryReactor* SecretService::SetSecret(grpc::CallbackServerContext* 
                                                    v1::SetSecretResponse* response) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const JobAccess access = access_of(edge_, *context, "/muster.v1.SecretService/SetSecret");
-    auto key = key_of(access, "setting", request->name(), request->shared(), {});
+    auto key = owned_name(access, "setting secret", *request);
     if (!key) return reactor->Finish(rpc::to_status(key.error()));
     if (auto sound = check_value(*key, request->value()); !sound)
       return reactor->Finish(rpc::to_status(sound.error()));
@@ -132,7 +113,7 @@ grpc::ServerUnaryReactor* SecretService::RemoveSecret(grpc::CallbackServerContex
                                                       v1::RemoveSecretResponse*) {
   return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
     const JobAccess access = access_of(edge_, *context, "/muster.v1.SecretService/RemoveSecret");
-    auto key = key_of(access, "removing", request->name(), request->shared(), request->owner());
+    auto key = owned_name(access, "removing secret", *request);
     if (!key) return reactor->Finish(rpc::to_status(key.error()));
     key->name = spec::shown(key->name);
     const bool taken = edge_.shell.submit(

@@ -99,15 +99,14 @@ EventPtr withheld(const v1::Event& event, const std::string& what) {
 
 EventPtr without_access(const EventPtr& event, bool is_operator, bool is_admin) {
   const auto is_about = [&](const char* what) { return event->type().starts_with(what); };
-  const bool withheld = is_about("secret-")                              ? !is_admin
-                        : is_about("token-") || is_about("certificate-") ? !is_operator
-                                                                         : false;
-  if (!withheld) return event;
+  const bool of_users = is_about("secret-") || is_about("store-");
+  const bool of_access = is_about("token-") || is_about("certificate-");
+  if ((!of_users || is_admin) && (!of_access || is_operator)) return event;
   auto kept = std::make_shared<v1::Event>();
   kept->set_index(event->index());
   *kept->mutable_at() = event->at();
   kept->set_type(event->type());
-  kept->set_text(is_about("secret-") ? "for admins only" : "for operators only");
+  kept->set_text(of_users ? "for admins only" : "for operators only");
   return kept;
 }
 

@@ -5,7 +5,8 @@
 // losses or sentences: a program's own words may be in them.
 //
 // Join tokens and certificates are listed over the unix socket alone, so below operators their
-// events have no sentence. Admins alone list the secrets of other users, and see their events.
+// events have no sentence. Admins alone list the secrets and stores of other users, and see their
+// events.
 #pragma once
 
 #include <string>
@@ -26,8 +27,8 @@ void show_to(const JobAccess& access, v1::Job& job);
 // The same event with another text in place of its sentence: "of WHAT".
 EventPtr withheld(const v1::Event& event, const std::string& what);
 
-// Of an event about a join token or a certificate below operators, and of one about a secret below
-// admins: its type and time. Another event as it is.
+// Of an event about a join token or a certificate below operators, and of one about a secret or a
+// store below admins: its type and time. Another event as it is.
 EventPtr without_access(const EventPtr& event, bool is_operator, bool is_admin);
 
 }  // namespace muster::controller

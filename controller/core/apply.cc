@@ -82,6 +82,12 @@ class Folder {
 
   void operator()(const SecretRemoved& event) { ledger_.secrets.erase(event.key); }
 
+  void operator()(const StoreSet& event) {
+    ledger_.stores[event.key] = {.profile = event.profile, .set_at = at_, .actor = event.actor};
+  }
+
+  void operator()(const StoreRemoved& event) { ledger_.stores.erase(event.key); }
+
   void operator()(const NodeDrained& event) {
     if (const auto node = ledger_.nodes.find(event.node); node != ledger_.nodes.end())
       node->second.drain = event;

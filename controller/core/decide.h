@@ -54,6 +54,8 @@ Decision decide_one(const Deciding& in, const ChangeAuthority& input);
 // decide_secret.cc
 Decision decide_one(const Deciding& in, const SetSecret& input);
 Decision decide_one(const Deciding& in, const RemoveSecret& input);
+Decision decide_one(const Deciding& in, const SetStore& input);
+Decision decide_one(const Deciding& in, const RemoveStore& input);
 
 // What every proposal needs: the job and its current attempt, if that has the given number. Empty
 // otherwise.

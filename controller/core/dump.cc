@@ -255,6 +255,10 @@ std::string dump(const Ledger& ledger) {
   for (const auto& [key, secret] : ledger.secrets)
     out += fmt::format("secret {} owner={} shared={} item={} set={} actor={}\n", key.name,
                        key.owner, key.shared, secret.item, time_text(secret.set_at), secret.actor);
+  for (const auto& [key, store] : ledger.stores)
+    out += fmt::format("store {} owner={} shared={} set={} actor={} {}\n", key.name, key.owner,
+                       key.shared, time_text(store.set_at), store.actor,
+                       store.profile.ShortDebugString());
   dump_indexes(out, ledger);
   return out;
 }

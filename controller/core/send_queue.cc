@@ -19,6 +19,12 @@ bool SendQueue::put(v1::FilesWanted files) {
   return true;
 }
 
+bool SendQueue::put(v1::StoreCheck check) {
+  if (checks_.size() >= kChecksMost) return false;
+  checks_.push_back(std::move(check));
+  return true;
+}
+
 std::optional<v1::ConnectResponse> SendQueue::next() {
   v1::ConnectResponse message;
   if (welcome_) {
@@ -37,6 +43,11 @@ std::optional<v1::ConnectResponse> SendQueue::next() {
   if (!files_.empty()) {
     *message.mutable_files_wanted() = std::move(files_.front());
     files_.pop_front();
+    return message;
+  }
+  if (!checks_.empty()) {
+    *message.mutable_store_check() = std::move(checks_.front());
+    checks_.pop_front();
     return message;
   }
   if (!runs_.empty() && !(acks_turn_ && (fact_ack_ || heartbeat_ack_))) {

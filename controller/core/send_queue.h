@@ -2,14 +2,14 @@
 //
 // For each kind of message one slot waits, and the latest message replaces the one before. This is
 // correct because orders are state, and an acknowledgement covers all before it. So a slow agent
-// costs no memory. Requests for files have a bound. Launches are large; they wait one by one until
-// they are taken or are no longer wanted. There are as many as the node has room to run.
+// costs no memory. Requests for files and checks have a bound. Launches are large; they wait one by
+// one until they are taken or are no longer wanted. There are as many as the node has room to run.
 //
 // The order:
 // 1. Welcome;
 // 2. the stops, at once and in a message of their own;
 // 3. the CAs (Authorities);
-// 4. requests for files (FilesWanted);
+// 4. requests for files (FilesWanted), and checks of stores (StoreCheck);
 // 5. launches, each in a message with the stops again, and acknowledgements, in turns.
 #pragma once
 
@@ -34,11 +34,13 @@ class SendQueue {
  public:
   // An agent that reads has hardly any of them waiting: one for each node of the largest cluster.
   static constexpr std::size_t kFilesMost = 4'096;
+  static constexpr std::size_t kChecksMost = 64;
 
   void put(v1::Welcome welcome) { welcome_ = std::move(welcome); }
   void put(NodeOrders orders);
   // All are sent, in order. Returns false if the agent takes none, so that too many wait already.
   [[nodiscard]] bool put(v1::FilesWanted files);
+  [[nodiscard]] bool put(v1::StoreCheck check);
   void put(v1::Authorities authorities) { authorities_ = std::move(authorities); }
   void put(v1::FactAck ack) { fact_ack_ = std::move(ack); }
   void put(v1::HeartbeatAck ack) { heartbeat_ack_ = std::move(ack); }
@@ -52,6 +54,7 @@ class SendQueue {
   std::deque<v1::Order> runs_;
   std::optional<v1::Authorities> authorities_;
   std::deque<v1::FilesWanted> files_;
+  std::deque<v1::StoreCheck> checks_;
   bool acks_turn_ = false;  // a launch was taken last
   std::optional<v1::FactAck> fact_ack_;
   std::optional<v1::HeartbeatAck> heartbeat_ack_;

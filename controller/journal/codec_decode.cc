@@ -234,6 +234,15 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       return core::SecretRemoved{
           .key = take(from.key()), .item = from.item(), .actor = from.actor()};
     }
+    case pb::Record::kStoreSet: {
+      const auto& from = record.store_set();
+      return core::StoreSet{
+          .key = take(from.key()), .profile = from.profile(), .actor = from.actor()};
+    }
+    case pb::Record::kStoreRemoved: {
+      const auto& from = record.store_removed();
+      return core::StoreRemoved{.key = take(from.key()), .actor = from.actor()};
+    }
     case pb::Record::kJobSubmitted: {
       const auto& from = record.job_submitted();
       return core::JobSubmitted{.job = JobId(from.job()),

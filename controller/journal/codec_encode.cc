@@ -181,6 +181,17 @@ struct Writer {
     to.set_item(from.item);
     to.set_actor(from.actor);
   }
+  void operator()(const core::StoreSet& from) const {
+    auto& to = *record.mutable_store_set();
+    put(*to.mutable_key(), from.key);
+    *to.mutable_profile() = from.profile;
+    to.set_actor(from.actor);
+  }
+  void operator()(const core::StoreRemoved& from) const {
+    auto& to = *record.mutable_store_removed();
+    put(*to.mutable_key(), from.key);
+    to.set_actor(from.actor);
+  }
   void operator()(const core::JobSubmitted& from) const {
     auto& to = *record.mutable_job_submitted();
     to.set_job(from.job.value);

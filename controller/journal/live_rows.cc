@@ -34,6 +34,12 @@ void LiveRows::add(JournalIndex index, const core::Event& event) {
   } else if (const auto* removed_secret = std::get_if<core::SecretRemoved>(&event.body)) {
     if (const auto row = secrets_.extract(removed_secret->key)) superseded_.push_back(row.mapped());
     superseded_.push_back(index);
+  } else if (const auto* store = std::get_if<core::StoreSet>(&event.body)) {
+    const auto [known, fresh] = stores_.try_emplace(store->key, index);
+    if (!fresh) superseded_.push_back(std::exchange(known->second, index));
+  } else if (const auto* removed_store = std::get_if<core::StoreRemoved>(&event.body)) {
+    if (const auto row = stores_.extract(removed_store->key)) superseded_.push_back(row.mapped());
+    superseded_.push_back(index);
   } else if (const auto* archived = std::get_if<core::JobArchived>(&event.body)) {
     const auto [known, fresh] = archived_.try_emplace(archived->job, index);
     if (!fresh) superseded_.push_back(std::exchange(known->second, index));

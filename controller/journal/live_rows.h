@@ -16,6 +16,7 @@
 //   NodeRenamed the rows of the old name are rows of the new one, and so is the NodeRenamed.
 // - NodeDeclaredDead of a node that was renamed since.
 // - Of each secret's SecretSet rows, all except the last; with a SecretRemoved, all of them and it.
+//   The same of stores.
 //
 // Each JournalEndLost stays: what it means for the jobs is in no other row.
 #pragma once
@@ -61,7 +62,7 @@ class LiveRows {
   std::map<NodeName, Pair> nodes_;
   std::map<NodeName, JournalIndex> dead_, drained_, labelled_;
   std::map<NodeName, std::vector<JournalIndex>> renamed_;  // by the newest name
-  std::map<core::OwnedName, JournalIndex> secrets_;
+  std::map<core::OwnedName, JournalIndex> secrets_, stores_;
   Pair starts_;
   std::vector<JournalIndex> superseded_;
 };

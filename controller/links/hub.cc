@@ -219,6 +219,66 @@ grpc::ServerUnaryReactor* Hub::FetchSecrets(grpc::CallbackServerContext* context
   return reactor;
 }
 
+// --- stores --------------------------------------------------------------------------------------
+
+void Hub::check_store(const NodeName& node, v1::StoreCheck check,
+                      std::function<void(const std::string&)> ticket, StoreChecks::Done done) {
+  // Of those that read views: `done` is called whether or not the read is taken.
+  const auto shared = std::make_shared<StoreChecks::Done>(std::move(done));
+  const bool taken = shell_.read([this, node, check = std::move(check), ticket = std::move(ticket),
+                                  shared](const View& view) mutable {
+    shell_.strand().assert_on();
+    const auto could = [&](const NodeName& name) {
+      const auto known = view.ledger.nodes.find(name);
+      return known != view.ledger.nodes.end() && known->second.inventory.has_rclone() &&
+             peers_.is_welcomed(name);
+    };
+    const auto chosen = std::ranges::find_if(sessions_, [&](const auto& entry) {
+      return (node.str().empty() || entry.first == node) && could(entry.first);
+    });
+    if (chosen == sessions_.end())
+      return (*shared)(fail(
+          ErrorCode::Unreachable,
+          node.str().empty()
+              ? "checking a store: no connected node has rclone on its agent's PATH; install it "
+                "there (apt install rclone), and start the agent again"
+              : fmt::format("checking a store: node '{}' is not connected, or has no rclone on its "
+                            "agent's PATH; `muster node ls` lists the nodes",
+                            node.str())));
+    Session& session = *chosen->second.session;
+    auto opened = checks_.open(
+        chosen->first, session.instance(),
+        [shared](Result<v1::ReportStoreRequest> report) { (*shared)(std::move(report)); });
+    if (!opened) return (*shared)(fail(std::move(opened.error())));
+    ticket(*opened);
+    check.set_ticket(*opened);
+    if (session.want(std::move(check))) return;
+    checks_.drop(*opened);
+    (*shared)(fail(ErrorCode::Unreachable, fmt::format("checking a store: node '{}' does not take "
+                                                       "its orders; look after that node",
+                                                       chosen->first.str())));
+  });
+  if (!taken)
+    (*shared)(fail(ErrorCode::ResourceExhausted,
+                   "checking a store: too many requests are waiting; try again in a moment"));
+}
+
+grpc::ServerUnaryReactor* Hub::ReportStore(grpc::CallbackServerContext* context,
+                                           const v1::ReportStoreRequest* request,
+                                           v1::ReportStoreResponse*) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto own =
+      rpc::speaks_for(rpc::caller_of(*context), NodeName(request->node()), "reporting a store");
+  if (!own) {
+    if (options_.on_refused) options_.on_refused(own.error());
+    reactor->Finish(rpc::to_refusal(own.error()));
+    return reactor;
+  }
+  const auto taken = checks_.report(*request);
+  reactor->Finish(taken ? grpc::Status::OK : rpc::to_status(taken.error()));
+  return reactor;
+}
+
 bool Hub::ask(std::size_t bytes, ReadFn read) {
   struct Place {
     std::shared_ptr<Asking> asking;
@@ -322,7 +382,8 @@ void Hub::registered(const SessionPtr& session, ConnectionId connection, const O
 void Hub::end_stream(const core::Peers::Ending& ending, Now at) {
   const auto& [node, connection] = ending.stream;
   shell_.observe(core::Disconnected{.node = node, .connection = connection}, at);
-  files_.node_gone(node);  // requests that it was not sent yet are never sent
+  files_.node_gone(node);
+  checks_.node_gone(node);  // requests that it was not sent yet are never sent
   sessions_.extract(node).mapped().session->refuse(rpc::to_status(ending.why));
 }
 
@@ -417,6 +478,7 @@ void Hub::on_gone(const SessionPtr& session, Now at) {
     peers_.gone({.node = node, .connection = connection});
     shell_.observe(core::Disconnected{.node = node, .connection = connection}, at);
     files_.node_gone(node);
+    checks_.node_gone(node);
     log::info("agent disconnected", {{"node", node.str()}});
   });
 }

@@ -34,6 +34,7 @@
 #include "controller/links/logs_collected.h"
 #include "controller/links/order_book.h"
 #include "controller/links/session.h"
+#include "controller/links/store_checks.h"
 #include "controller/logs/log_store.h"
 #include "controller/secrets/job_secrets.h"
 #include "controller/shell/shell.h"
@@ -84,6 +85,16 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   grpc::ServerUnaryReactor* FetchSecrets(grpc::CallbackServerContext* context,
                                          const v1::FetchSecretsRequest* request,
                                          v1::FetchSecretsResponse* response) override;
+  grpc::ServerUnaryReactor* ReportStore(grpc::CallbackServerContext* context,
+                                        const v1::ReportStoreRequest* request,
+                                        v1::ReportStoreResponse* response) override;
+
+  // Any thread. A node lists what `check` names: this one, or if it is empty any that has rclone.
+  // `done` is called once, here or later, unless drop_check() comes before; `ticket` is called
+  // before it, if a node was asked. Unreachable: no such node is there.
+  void check_store(const NodeName& node, v1::StoreCheck check,
+                   std::function<void(const std::string&)> ticket, StoreChecks::Done done);
+  void drop_check(const std::string& ticket) { checks_.drop(ticket); }
 
   // Listener, on the strand
   void on_release(std::span<const journal::Row> rows, const View& view) override;
@@ -127,6 +138,7 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   Options options_;
   PushLogsMaker push_logs_;
   FileRelay files_;
+  StoreChecks checks_;
 
   core::Peers peers_ MUSTER_GUARDED_BY(shell_.strand());
   std::map<NodeName, Accepted> sessions_

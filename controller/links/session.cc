@@ -132,12 +132,16 @@ void Session::refuse(grpc::Status status) {
 }
 
 void Session::send(core::NodeOrders orders) { put(std::move(orders)); }
-bool Session::want(v1::FilesWanted files) {
+
+template <class Message>
+bool Session::put_bounded(Message message) {
   const MutexLock lock(mutex_);
-  if (!queue_.put(std::move(files))) return false;
+  if (!queue_.put(std::move(message))) return false;
   write_next();
   return true;
 }
+bool Session::want(v1::FilesWanted files) { return put_bounded(std::move(files)); }
+bool Session::want(v1::StoreCheck check) { return put_bounded(std::move(check)); }
 void Session::trust(v1::Authorities authorities) { put(std::move(authorities)); }
 void Session::ack(v1::FactAck ack) { put(std::move(ack)); }
 void Session::ack(v1::HeartbeatAck ack) { put(std::move(ack)); }

@@ -70,6 +70,7 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   void send(core::NodeOrders orders);
   // All of them are written, in order. Returns false if too many wait already.
   [[nodiscard]] bool want(v1::FilesWanted files);
+  [[nodiscard]] bool want(v1::StoreCheck check);
   void trust(v1::Authorities authorities);  // the latest is enough
   // The facts are decided and durable, or left to the next controller: they do not wait here any
   // more.
@@ -96,6 +97,8 @@ class Session final : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   bool hand_over(Now arrived);  // false: the stream is being refused
   template <class Message>
   void put(Message message);
+  template <class Message>
+  bool put_bounded(Message message);
   void write_next() MUSTER_REQUIRES(mutex_);
   void gone();
 

@@ -5,6 +5,7 @@
 
 #include "controller/core/model/text.h"
 #include "controller/core/secrets/secrets.h"
+#include "controller/core/stores/stores.h"
 #include "tests/support/access_text.h"
 
 namespace muster::scenarios {
@@ -67,6 +68,13 @@ class Describer : test::AccessText {
   std::string operator()(const core::SecretRemoved& event) const {
     return fmt::format("{} of '{}' removed by {}", core::text_of(event.key), event.key.owner,
                        event.actor);
+  }
+  std::string operator()(const core::StoreSet& event) const {
+    return fmt::format("{} for {} set by {}", core::store_text(event.key), event.profile.url(),
+                       event.actor);
+  }
+  std::string operator()(const core::StoreRemoved& event) const {
+    return fmt::format("{} removed by {}", core::store_text(event.key), event.actor);
   }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("{} submitted as {}", event.spec.name(), event.job.str());

@@ -51,6 +51,12 @@ struct Text : test::AccessText {
   std::string operator()(const core::SecretRemoved& event) const {
     return fmt::format("secret removed: {}", event.key.name);
   }
+  std::string operator()(const core::StoreSet& event) const {
+    return fmt::format("store set: {}", event.key.name);
+  }
+  std::string operator()(const core::StoreRemoved& event) const {
+    return fmt::format("store removed: {}", event.key.name);
+  }
   std::string operator()(const core::JobSubmitted& event) const {
     return fmt::format("submitted: {} ({})", event.job.str(), event.spec.name());
   }

@@ -28,13 +28,14 @@ using Jobs = v1::JobService::Stub;
 using Nodes = v1::NodeService::Stub;
 using Certificates = v1::CertificateService::Stub;
 using Secrets = v1::SecretService::Stub;
+using Stores = v1::StoreService::Stub;
 
 inline constexpr std::chrono::seconds kCallTime(20);
 // used after --timeout is over: within a short time-out no call may have finished yet
 inline constexpr std::chrono::seconds kLastCallTime(3);
 
-// Makes one call of a Jobs, Nodes, Certificates or Secrets method. With `interrupt`, the call ends
-// as soon as the interrupt fires.
+// Makes one call of a Jobs, Nodes, Certificates, Secrets or Stores method. With `interrupt`, the
+// call ends as soon as the interrupt fires.
 template <class Stub, class Request, class Response>
 Result<Response> ask(const Session& session,
                      grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),

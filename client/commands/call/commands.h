@@ -33,6 +33,7 @@ void add_doctor(CLI::App& app, Context& context, int& exit);
 void add_cert(CLI::App& app, Context& context, int& exit);
 void add_token(CLI::App& app, Context& context, int& exit);
 void add_secret(CLI::App& app, Context& context, int& exit);
+void add_store(CLI::App& app, Context& context, int& exit);
 void add_login(CLI::App& app, Context& context, int& exit);
 void add_logout(CLI::App& app, Context& context, int& exit);
 void add_ranktable(CLI::App& app, Context& context, int& exit);

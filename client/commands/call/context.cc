@@ -129,6 +129,7 @@ Result<Session> Context::connect() const {
   session.nodes = v1::NodeService::NewStub(channel);
   session.certificates = v1::CertificateService::NewStub(channel);
   session.secrets = v1::SecretService::NewStub(channel);
+  session.stores = v1::StoreService::NewStub(channel);
   session.where = endpoint.address;
   if (endpoint.credentials) {
     session.certificate_begins = endpoint.credentials->not_before;

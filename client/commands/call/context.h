@@ -22,6 +22,7 @@
 #include "muster/v1/job_service.grpc.pb.h"
 #include "muster/v1/node_service.grpc.pb.h"
 #include "muster/v1/secret_service.grpc.pb.h"
+#include "muster/v1/store_service.grpc.pb.h"
 
 namespace muster::client {
 
@@ -49,6 +50,7 @@ struct Session {
   std::unique_ptr<v1::NodeService::Stub> nodes;
   std::unique_ptr<v1::CertificateService::Stub> certificates;
   std::unique_ptr<v1::SecretService::Stub> secrets;
+  std::unique_ptr<v1::StoreService::Stub> stores;
   std::string where;  // for messages: "unix:/run/x.sock"
   // Of the client's own certificate; not set: it needs none.
   std::optional<WallTime> certificate_begins, certificate_ends;
@@ -61,6 +63,8 @@ struct Session {
       return *nodes;
     else if constexpr (std::is_same_v<Stub, v1::SecretService::Stub>)
       return *secrets;
+    else if constexpr (std::is_same_v<Stub, v1::StoreService::Stub>)
+      return *stores;
     else
       return *certificates;
   }

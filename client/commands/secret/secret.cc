@@ -1,62 +1,29 @@
 // muster secret set | ls | rm: values that a job's processes get as variables, and that nobody
 // reads again.
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <string>
 
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
-#include "client/commands/call/hidden_line.h"
+#include "client/commands/call/secret_value.h"
 #include "client/render/json_text.h"
 #include "client/render/table.h"
 #include "client/render/text.h"
-#include "common/io/file.h"
 #include "common/proto/proto_time.h"
 
 namespace muster::client {
 namespace {
-
-constexpr std::size_t kValueMost = 1 << 20;  // the controller's own bound is below it
 
 struct SecretOptions {
   std::string name, file, owner;
   bool shared = false, all = false, exact = false;
 };
 
-Result<std::string> read_input() {
-  std::string value;
-  std::array<char, 4096> part{};
-  for (;;) {
-    const ssize_t count = ::read(STDIN_FILENO, part.data(), part.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return fail_errno("reading the value from standard input", errno);
-    if (count == 0) return value;
-    value.append(part.data(), static_cast<std::size_t>(count));
-    if (value.size() > kValueMost)
-      return fail(ErrorCode::InvalidArgument,
-                  "reading the value from standard input: it has more than 64 KiB");
-  }
-}
-
-// A value is never an argument: everybody on the machine sees those.
-Result<std::string> read_value(const SecretOptions& options) {
-  if (options.file.empty() && ::isatty(STDIN_FILENO) == 1) {
-    if (auto typed = ask_hidden("value of secret '" + options.name + "'")) return *std::move(typed);
-    return fail(ErrorCode::InvalidArgument,
-                "reading the value: nothing was typed; several lines come from a file: < FILE");
-  }
-  auto value = options.file.empty() ? read_input() : io::read_file(options.file, kValueMost);
-  if (!value) return value;
-  if (!options.exact && value->ends_with('\n')) value->pop_back();
-  if (!options.exact && value->ends_with('\r')) value->pop_back();
-  return value;
-}
-
 Result<int> set_secret(const Context& context, const SecretOptions& options) {
-  auto value = read_value(options);
+  auto value = read_secret_value({.file = options.file,
+                                  .what = "value of secret '" + options.name + "'",
+                                  .exact = options.exact});
   if (!value) return fail(std::move(value.error()));
   v1::SetSecretRequest request;
   request.set_name(options.name);

@@ -18,6 +18,7 @@
 #include "common/engine/model/placement.h"
 #include "controller/core/model/access_event.h"
 #include "controller/core/model/secret_event.h"
+#include "controller/core/model/store_event.h"
 #include "muster/v1/node.pb.h"
 #include "muster/v1/spec.pb.h"
 
@@ -403,7 +404,7 @@ using EventBody =
                  TombstoneDropped, AuxiliaryExited, PredecessorSucceeded, AttemptNoted,
                  ScriptLaunched, NodeClockSkewed, NodeDrained, NodeUndrained, NodeLabelled,
                  NodeRemoved, TokenCreated, TokenRevoked, CertificateIssued, CertificateRevoked,
-                 NodeRenamed, AuthorityChanged, SecretSet, SecretRemoved>;
+                 NodeRenamed, AuthorityChanged, SecretSet, SecretRemoved, StoreSet, StoreRemoved>;
 
 struct Event {
   WallTime at{};  // time of the batch that accepted it

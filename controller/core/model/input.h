@@ -90,6 +90,16 @@ struct RemoveSecret {
   std::string actor;
 };
 
+struct SetStore {
+  OwnedName key;
+  v1::StoreProfile profile;
+  std::string actor;
+};
+struct RemoveStore {
+  OwnedName key;
+  std::string actor;
+};
+
 // --- from agents ---------------------------------------------------------------------------------
 struct RegisterNode {
   NodeName node;
@@ -174,7 +184,7 @@ using Input =
                  ProposeNote, ProposeSwept, ProposeSettle, ProposeArchive, ProposeDropTombstone,
                  CreateToken, RevokeToken, JoinNode, RenewNode, LoginWithToken, LoginByUid,
                  IssueCertificate, RevokeCertificate, RenameNode, ChangeAuthority, SetSecret,
-                 RemoveSecret>;
+                 RemoveSecret, SetStore, RemoveStore>;
 
 // --- what only changes Presence ------------------------------------------------------------------
 // The order at a Hello: RegisterNode is decided first. If it is not refused, Connected is observed

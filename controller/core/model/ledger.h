@@ -196,6 +196,13 @@ struct SecretRecord {
   std::string actor;
 };
 
+// A store of a user, or a shared one.
+struct StoreRecord {
+  v1::StoreProfile profile;
+  WallTime set_at{};
+  std::string actor;
+};
+
 struct Ledger {
   ClusterId cluster;
   Lineage lineage;
@@ -210,6 +217,7 @@ struct Ledger {
   std::map<std::string, std::uint16_t> port_cursor;
   AccessRecords access;  // join tokens and certificates
   std::map<OwnedName, SecretRecord> secrets;
+  std::map<OwnedName, StoreRecord> stores;
 };
 
 }  // namespace muster::core

@@ -16,6 +16,7 @@
 #include "muster/v1/job_service.pb.h"
 #include "muster/v1/node_service.pb.h"
 #include "muster/v1/secret_service.pb.h"
+#include "muster/v1/store_service.pb.h"
 #include "tests/support/checkout.h"
 
 namespace muster::controller {
@@ -26,7 +27,7 @@ using google::protobuf::FileDescriptor;
 std::vector<const FileDescriptor*> files_with_services() {
   return {v1::Hello::descriptor()->file(), v1::IssueCertificateRequest::descriptor()->file(),
           v1::SubmitJobRequest::descriptor()->file(), v1::ListNodesRequest::descriptor()->file(),
-          v1::SetSecretRequest::descriptor()->file()};
+          v1::SetSecretRequest::descriptor()->file(), v1::SetStoreRequest::descriptor()->file()};
 }
 
 // The methods of muster's services.
@@ -75,7 +76,8 @@ TEST(CallRules, EveryRoleByEveryMethod) {
       {"/muster.v1.CertificateService/", {}},
       {"/muster.v1.JobService/", {pki::Role::User}},
       {"/muster.v1.NodeService/", {pki::Role::User}},
-      {"/muster.v1.SecretService/", {pki::Role::User}}};
+      {"/muster.v1.SecretService/", {pki::Role::User}},
+      {"/muster.v1.StoreService/", {pki::Role::User}}};
   std::size_t checked = 0;
   for (const std::string& method : methods()) {
     const auto service = roles.find(method.substr(0, method.rfind('/') + 1));

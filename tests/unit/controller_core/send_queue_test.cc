@@ -33,6 +33,7 @@ std::string next(SendQueue& queue) {
   if (!message) return "";
   if (message->has_welcome()) return "welcome";
   if (message->has_files_wanted()) return "files " + message->files_wanted().ticket();
+  if (message->has_store_check()) return "check " + message->store_check().ticket();
   if (message->has_fact_ack()) return "fact ack " + std::to_string(message->fact_ack().sequence());
   if (message->has_heartbeat_ack())
     return "heartbeat ack " + std::to_string(message->heartbeat_ack().number());
@@ -59,10 +60,14 @@ TEST(SendQueue, WelcomeStopsFilesAndThenLaunchesInTurnsWithAcknowledgements) {
   queue.put(orders({"old"}, {"a", "b"}, {"a", "b"}));
   v1::FilesWanted files;
   files.set_ticket("t");
+  v1::StoreCheck check;
+  check.set_ticket("c");
+  EXPECT_TRUE(queue.put(check));
   EXPECT_TRUE(queue.put(files));
   queue.put(v1::Welcome());
-  for (const char* expected : {"welcome", "orders stop old", "files t", "orders stop old run a",
-                               "fact ack 1", "orders stop old run b", "heartbeat ack 1", ""})
+  for (const char* expected :
+       {"welcome", "orders stop old", "files t", "check c", "orders stop old run a", "fact ack 1",
+        "orders stop old run b", "heartbeat ack 1", ""})
     EXPECT_EQ(next(queue), expected);
 }
 
@@ -88,12 +93,14 @@ TEST(SendQueue, OrdersWithoutAnythingAreSentToo) {
 
 // Regression: two nodes of a job could fill the controller's memory: one asked for files of the
 // other without end, and the other read nothing.
-TEST(SendQueue, RequestsForFilesHaveABound) {
+TEST(SendQueue, RequestsForFilesAndChecksHaveABound) {
   SendQueue queue;
   for (std::size_t i = 0; i < SendQueue::kFilesMost; ++i) ASSERT_TRUE(queue.put(v1::FilesWanted()));
   EXPECT_FALSE(queue.put(v1::FilesWanted()));
   EXPECT_EQ(next(queue), "files ");
   EXPECT_TRUE(queue.put(v1::FilesWanted())) << "one was taken";
+  for (std::size_t i = 0; i < SendQueue::kChecksMost; ++i) ASSERT_TRUE(queue.put(v1::StoreCheck()));
+  EXPECT_FALSE(queue.put(v1::StoreCheck()));
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ FIELDS(NodeRenamed, a, b, c)
 FIELDS(OwnedName, a, b, c)
 FIELDS(SecretSet, a, b, c, d)
 FIELDS(SecretRemoved, a, b, c)
+FIELDS(StoreRemoved, a, b)
 FIELDS(CancelRequested, a, b, c)
 FIELDS(SavedBefore, a, b, c, d)
 FIELDS(PinnedSecret, a, b)
@@ -74,6 +75,10 @@ auto fields(const Lineage& whole) {
 auto fields(const core::NodeRegistered& whole) {
   const auto& [node, instance, boot_id, inventory, version] = whole;
   return std::make_tuple(node, instance, boot_id, inventory.SerializeAsString(), version);
+}
+auto fields(const core::StoreSet& whole) {
+  const auto& [key, profile, actor] = whole;
+  return std::make_tuple(key, profile.SerializeAsString(), actor);
 }
 auto fields(const core::NodeStarted& whole) {
   const auto& [job, attempt, node, pids, worker_pid, node_time, resolved, controller_time,

@@ -52,7 +52,8 @@ const Behind kBehind{.why = "n07 has seen epoch 9", .generation = 7};
 bool ends_itself(const core::Event& event) {
   return std::holds_alternative<core::NodeUndrained>(event.body) ||
          std::holds_alternative<core::NodeRemoved>(event.body) ||
-         std::holds_alternative<core::SecretRemoved>(event.body);
+         std::holds_alternative<core::SecretRemoved>(event.body) ||
+         std::holds_alternative<core::StoreRemoved>(event.body);
 }
 
 void write_dump(const std::filesystem::path& dir) {

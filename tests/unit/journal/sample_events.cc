@@ -22,6 +22,15 @@ v1::JobSpec spec(const std::string& name) {
   made.set_output_dir("/srv/out");
   return made;
 }
+v1::StoreProfile profile() {
+  v1::StoreProfile profile;
+  profile.set_url("obs://data");
+  profile.set_endpoint("https://obs.cn-north-4.myhuaweicloud.com");
+  profile.set_region("cn-north-4");
+  profile.set_user("AKID");
+  profile.set_secret("pangu-key");
+  return profile;
+}
 v1::Inventory inventory() {
   v1::Inventory made;
   made.add_devices()->set_id(3);
@@ -110,6 +119,10 @@ std::vector<core::Event> one_of_every_kind() {
       core::SecretRemoved{.key = {.owner = {}, .shared = true, .name = "proxy"},
                           .item = "ffeeddccbbaa99887766554433221100",
                           .actor = "ada"},
+      core::StoreSet{.key = {.owner = "ann", .shared = false, .name = "pangu"},
+                     .profile = profile(),
+                     .actor = "ada"},
+      core::StoreRemoved{.key = {.owner = {}, .shared = true, .name = "mirror"}, .actor = "ada"},
       core::JobSubmitted{.job = job,
                          .request_id = RequestId("r-1"),
                          .spec = spec("llama-7b"),
@@ -131,8 +144,7 @@ std::vector<core::Event> one_of_every_kind() {
                                      .job = JobId("0j5c2p8q3r1ab"),
                                      .path = "/srv/other/a4/iter_8",
                                      .step = 8}},
-                          .secrets = {{.name = "hf",
-                                       .item = "0123456789abcdef0123456789abcdef"}}},
+                          .secrets = {{.name = "hf", .item = "0123456789abcdef0123456789abcdef"}}},
       core::NodeStarted{.job = job,
                         .attempt = attempt,
                         .node = node,

@@ -44,7 +44,9 @@ TEST(SqliteJournal, GivesBackWhatWasAppended) {
           std::holds_alternative<core::NodeLabelled>(event.body) ||
           std::holds_alternative<core::NodeRemoved>(event.body) ||
           std::holds_alternative<core::SecretSet>(event.body) ||
-          std::holds_alternative<core::SecretRemoved>(event.body))
+          std::holds_alternative<core::SecretRemoved>(event.body) ||
+          std::holds_alternative<core::StoreSet>(event.body) ||
+          std::holds_alternative<core::StoreRemoved>(event.body))
         continue;
       const auto texts = append(*opened.journal, {event, event});
       written.insert(written.end(), texts.begin(), texts.end());

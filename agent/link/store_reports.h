@@ -1,0 +1,52 @@
+// StoreReports looks at stores for clients (StoreCheck), and reports what is there
+// (AgentService.ReportStore). The Agent owns it. Thread-safe; check() does not block: at most
+// kThreads look at a time, and the other checks wait. stop() ends what they run.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "agent/link/open_calls.h"
+#include "common/base/error.h"
+#include "common/base/mutex.h"
+#include "common/io/unique_fd.h"
+#include "common/rpc/channel.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::agent {
+
+class StoreReports {
+ public:
+  static constexpr std::size_t kThreads = 4;
+  // The controller asks for no more at a time, of all nodes together.
+  static constexpr std::size_t kWaitingMost = 64;
+  struct Options {
+    std::function<Result<rpc::Endpoint>()> endpoint;
+    // Identity of this agent: cluster, node, instance. Empty: not joined yet.
+    std::function<std::optional<v1::LogHello>()> self;
+  };
+  explicit StoreReports(Options options);
+  ~StoreReports() { stop(); }
+  StoreReports(const StoreReports&) = delete;
+  StoreReports& operator=(const StoreReports&) = delete;
+
+  void check(v1::StoreCheck check);
+  void stop();
+
+ private:
+  void work();
+  void report(const v1::StoreCheck& check, v1::ReportStoreRequest found);
+
+  const Options options_;
+  OpenCalls calls_;
+  io::UniqueFd ends_;  // an eventfd: readable from stop() on
+  Mutex mutex_;
+  CondVar all_gone_;
+  std::deque<v1::StoreCheck> waiting_ MUSTER_GUARDED_BY(mutex_);
+  std::size_t threads_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,199 @@
+#include "controller/api/store_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "common/base/mutex.h"
+#include "common/proto/proto_time.h"
+#include "common/spec/keys/values.h"
+#include "common/store/store_url.h"
+#include "controller/api/owned_name.h"
+#include "controller/core/stores/stores.h"
+
+namespace muster::controller {
+namespace {
+
+constexpr int kNamesMost = 10;
+constexpr std::size_t kNameMost = 1024, kTroubleMost = 2048;  // of what a node says
+
+void fill(v1::Store& to, const core::OwnedName& key, const core::StoreRecord& store) {
+  to.set_name(key.name);
+  to.set_owner(key.owner);
+  to.set_shared(key.shared);
+  *to.mutable_profile() = store.profile;
+  *to.mutable_set_at() = to_proto(store.set_at);
+  to.set_actor(store.actor);
+}
+
+// One call of CheckStore. It keeps itself until gRPC is done with it.
+class CheckCall final : public grpc::ServerUnaryReactor {
+ public:
+  CheckCall(v1::CheckStoreResponse& response, std::function<void(const std::string&)> drop)
+      : response_(response), drop_(std::move(drop)) {}
+
+  static std::shared_ptr<CheckCall> make(v1::CheckStoreResponse& response,
+                                         std::function<void(const std::string&)> drop) {
+    auto call = std::make_shared<CheckCall>(response, std::move(drop));
+    call->self_ = call;
+    return call;
+  }
+  // Only the first end counts. `fill` is called for it, while the response may be written.
+  template <class Fill>
+  void end(const grpc::Status& status, Fill fill) {
+    const MutexLock lock(mutex_);
+    if (std::exchange(over_, true)) return;
+    fill(response_);
+    Finish(status);
+  }
+  void refuse(const Error& error) {
+    end(rpc::to_status(error), [](v1::CheckStoreResponse&) {});
+  }
+  void set_ticket(const std::string& ticket) {
+    const MutexLock lock(mutex_);
+    ticket_ = ticket;
+  }
+  void OnCancel() override {
+    std::string ticket;
+    {
+      const MutexLock lock(mutex_);
+      ticket = ticket_;
+    }
+    if (!ticket.empty()) drop_(ticket);
+    end(grpc::Status::CANCELLED, [](v1::CheckStoreResponse&) {});
+  }
+  void OnDone() override { self_.reset(); }
+
+ private:
+  v1::CheckStoreResponse& response_;
+  const std::function<void(const std::string&)> drop_;
+  Mutex mutex_;
+  bool over_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::string ticket_ MUSTER_GUARDED_BY(mutex_);
+  std::shared_ptr<CheckCall> self_;
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* StoreService::SetStore(grpc::CallbackServerContext* context,
+                                                 const v1::SetStoreRequest* request,
+                                                 v1::SetStoreResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    const JobAccess access = access_of(edge_, *context, "/muster.v1.StoreService/SetStore");
+    auto key = owned_name(access, "setting store", *request);
+    if (!key) return reactor->Finish(rpc::to_status(key.error()));
+    key->name = spec::shown(key->name);
+    core::SetStore input{
+        .key = *std::move(key), .profile = request->profile(), .actor = access.by()};
+    input.profile.DiscardUnknownFields();  // a newer client's; the journal could not be read again
+    const bool taken = edge_.shell.submit(
+        input, edge_.shell.now(),
+        [reactor, response, key = input.key](const Outcome& outcome, const View& view) {
+          if (outcome.refusal) return reactor->Finish(rpc::to_status(*outcome.refusal));
+          if (const auto found = view.ledger.stores.find(key); found != view.ledger.stores.end())
+            fill(*response->mutable_store(), key, found->second);
+          reactor->Finish(grpc::Status::OK);
+        });
+    if (!taken) reactor->Finish(overloaded());
+  });
+}
+
+grpc::ServerUnaryReactor* StoreService::ListStores(grpc::CallbackServerContext* context,
+                                                   const v1::ListStoresRequest* request,
+                                                   v1::ListStoresResponse* response) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    const JobAccess access = access_of(edge_, *context, "/muster.v1.StoreService/ListStores");
+    const bool all = request->all();
+    if (all && !access.is_admin())
+      return reactor->Finish(rpc::to_status(
+          {.code = ErrorCode::NotAllowed,
+           .message = "listing stores: other users' stores are for admins; without --all there "
+                      "are your own and the shared ones"}));
+    answer_from_view(edge_, reactor, [response, all, user = access.user()](const View& view) {
+      for (const auto& [key, store] : view.ledger.stores)
+        if (all || key.shared || key.owner == user) {
+          fill(*response->add_stores(), key, store);
+          response->mutable_stores()->rbegin()->mutable_profile()->clear_ca();  // of KiB each
+        }
+      return grpc::Status::OK;
+    });
+  });
+}
+
+grpc::ServerUnaryReactor* StoreService::CheckStore(grpc::CallbackServerContext* context,
+                                                   const v1::CheckStoreRequest* request,
+                                                   v1::CheckStoreResponse* response) {
+  const auto call = CheckCall::make(*response, checks_.drop);
+  const JobAccess access = access_of(edge_, *context, "/muster.v1.StoreService/CheckStore");
+  const std::string doing = "checking '" + spec::shown(request->url()) + "'";
+  auto url = store::parse_url(request->url());
+  if (!url) {
+    call->refuse(std::move(url.error()).in(doing));
+    return call.get();
+  }
+  const bool taken = edge_.shell.read([this, call, doing, url = *std::move(url),
+                                       user = access.user(),
+                                       node = NodeName(request->node())](const View& view) {
+    const auto* found = core::find_store(view.ledger, user, url);
+    if (found == nullptr)
+      return call->refuse({ErrorCode::NotFound,
+                           doing + ": no store is for it; `muster store add NAME URL` makes one"});
+    const auto& [key, record] = *found;
+    const core::OwnedName secret{
+        .owner = key.owner, .shared = key.shared, .name = record.profile.secret()};
+    const auto known = view.ledger.secrets.find(secret);
+    if (!secret.name.empty() && known == view.ledger.secrets.end())
+      return call->refuse({ErrorCode::NotFound, doing + ": the secret '" + secret.name + "' of " +
+                                                    core::store_text(key) +
+                                                    " is there no more; `muster secret set " +
+                                                    secret.name + "` makes it"});
+    v1::StoreCheck check;
+    check.set_url(store::text_of(url));
+    *check.mutable_profile() = record.profile;
+    later_.post("check store", [this, call, check = std::move(check), node, name = key.name,
+                                shared = key.shared,
+                                item = secret.name.empty() ? "" : known->second.item]() mutable {
+      if (!item.empty()) {
+        auto value = vault_.get(item);
+        if (!value) return call->refuse(value.error());
+        check.set_key(*std::move(value));
+      }
+      checks_.begin(
+          node, std::move(check), [call](const std::string& ticket) { call->set_ticket(ticket); },
+          [call, name, shared](Result<v1::ReportStoreRequest> report) {
+            if (!report) return call->refuse(report.error());
+            call->end(grpc::Status::OK, [&](v1::CheckStoreResponse& response) {
+              response.set_node(report->node());
+              response.set_store(name);
+              response.set_shared(shared);
+              response.set_trouble(report->trouble().substr(0, kTroubleMost));
+              response.set_count(report->count());
+              response.set_more(report->more());
+              for (int i = 0; i < std::min(report->names_size(), kNamesMost); ++i)
+                response.add_names(report->names(i).substr(0, kNameMost));
+            });
+          });
+    });
+  });
+  if (!taken) call->end(overloaded(), [](v1::CheckStoreResponse&) {});
+  return call.get();
+}
+
+grpc::ServerUnaryReactor* StoreService::RemoveStore(grpc::CallbackServerContext* context,
+                                                    const v1::RemoveStoreRequest* request,
+                                                    v1::RemoveStoreResponse*) {
+  return serve(context, [&](grpc::ServerUnaryReactor* reactor) {
+    const JobAccess access = access_of(edge_, *context, "/muster.v1.StoreService/RemoveStore");
+    auto key = owned_name(access, "removing store", *request);
+    if (!key) return reactor->Finish(rpc::to_status(key.error()));
+    key->name = spec::shown(key->name);
+    const bool taken = edge_.shell.submit(
+        core::RemoveStore{.key = *std::move(key), .actor = access.by()}, edge_.shell.now(),
+        [reactor](const Outcome& outcome, const View&) {
+          reactor->Finish(outcome.refusal ? rpc::to_status(*outcome.refusal) : grpc::Status::OK);
+        });
+    if (!taken) reactor->Finish(overloaded());
+  });
+}
+
+}  // namespace muster::controller

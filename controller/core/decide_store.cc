@@ -1,0 +1,13 @@
+#include "controller/core/decide.h"
+#include "controller/core/stores/stores.h"
+
+namespace muster::core {
+
+Decision decide_one(const Deciding& in, const SetStore& input) {
+  return decide_set(in.ledger, input);
+}
+Decision decide_one(const Deciding& in, const RemoveStore& input) {
+  return decide_remove(in.ledger, input);
+}
+
+}  // namespace muster::core

@@ -1,0 +1,23 @@
+// The events about stores: where a user's jobs find data, and put it. Plain values; part of
+// EventBody (event.h). A store's key is a secret, which its profile names.
+#pragma once
+
+#include <string>
+
+#include "controller/core/model/owned_name.h"
+#include "muster/v1/store_service.pb.h"
+
+namespace muster::core {
+
+// It was made, or is another one now. `actor`: user; empty: the one who runs the controller.
+struct StoreSet {
+  OwnedName key;
+  v1::StoreProfile profile;
+  std::string actor;
+};
+struct StoreRemoved {
+  OwnedName key;
+  std::string actor;
+};
+
+}  // namespace muster::core

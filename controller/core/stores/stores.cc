@@ -1,0 +1,93 @@
+#include "controller/core/stores/stores.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/names.h"
+#include "common/store/profile.h"
+
+namespace muster::core {
+namespace {
+
+bool is_same_owner(const OwnedName& one, const OwnedName& other) {
+  return one.owner == other.owner && one.shared == other.shared;
+}
+
+}  // namespace
+
+std::string store_text(const OwnedName& key) {
+  if (key.shared) return fmt::format("shared store '{}'", key.name);
+  return fmt::format("store '{}'{}", key.name,
+                     key.owner.empty() ? "" : " of user '" + key.owner + "'");
+}
+
+Decision decide_set(const Ledger& ledger, const SetStore& input) {
+  const std::string doing = "setting " + store_text(input.key);
+  if (!is_node_name(input.key.name))
+    return refuse(ErrorCode::InvalidArgument,
+                  doing +
+                      ": not a name; letters, digits, '.', '_', '-', at most 63, the first a "
+                      "letter or digit");
+  if (const auto sound = store::check_profile(input.profile); !sound)
+    return refuse(sound.error().code, doing + ": " + sound.error().message);
+  const auto url = store::parse_store_url(input.profile.url());
+  std::size_t own = 0;
+  for (const auto& [key, known] : ledger.stores) {
+    if (key == input.key || !is_same_owner(key, input.key)) continue;
+    ++own;
+    if (const auto other = store::parse_store_url(known.profile.url()); other && *other == *url)
+      return refuse(ErrorCode::Conflict,
+                    fmt::format("{}: {} is for '{}' already; change that one, or remove it", doing,
+                                store_text(key), known.profile.url()));
+  }
+  const std::string& secret = input.profile.secret();
+  const OwnedName named{.owner = input.key.owner, .shared = input.key.shared, .name = secret};
+  if (!secret.empty() && !ledger.secrets.contains(named))
+    return refuse(ErrorCode::InvalidArgument,
+                  fmt::format("{}: there is no secret '{}' of the same owner; `muster secret set "
+                              "{}{}` makes it",
+                              doing, secret, secret, input.key.shared ? " --shared" : ""));
+  if (!ledger.stores.contains(input.key)) {
+    if (own >= kStoresOfUser)
+      return refuse(ErrorCode::ResourceExhausted,
+                    fmt::format("{}: there are {} {}, as many as the limit allows; remove some "
+                                "(`muster store rm`)",
+                                doing, kStoresOfUser,
+                                input.key.shared ? "shared ones" : "stores of this user"));
+    if (ledger.stores.size() >= kStoresMost)
+      return refuse(ErrorCode::ResourceExhausted,
+                    fmt::format("{}: the cluster has {} stores, as many as the limit allows; some "
+                                "have to be removed (`muster store ls --all`)",
+                                doing, kStoresMost));
+  }
+  return accept(StoreSet{.key = input.key, .profile = input.profile, .actor = input.actor});
+}
+
+Decision decide_remove(const Ledger& ledger, const RemoveStore& input) {
+  if (!ledger.stores.contains(input.key))
+    return refuse(ErrorCode::NotFound,
+                  fmt::format("removing {}: there is no such store; `muster store ls` lists them",
+                              store_text(input.key)));
+  return accept(StoreRemoved{.key = input.key, .actor = input.actor});
+}
+
+const std::pair<const OwnedName, StoreRecord>* find_store(const Ledger& ledger,
+                                                          const std::string& owner,
+                                                          const store::Url& url) {
+  const std::pair<const OwnedName, StoreRecord>* best = nullptr;
+  std::pair<std::size_t, bool> most;  // how much of the URL it names; whether it is the owner's
+  for (const auto& entry : ledger.stores) {
+    const auto& [key, known] = entry;
+    if (!key.shared && key.owner != owner) continue;
+    const auto of_store = store::parse_store_url(known.profile.url());
+    if (!of_store) continue;
+    const std::pair now(store::match(*of_store, url), !key.shared);
+    if (now.first == 0 || now <= most) continue;
+    most = now;
+    best = &entry;
+  }
+  return best;
+}
+
+}  // namespace muster::core

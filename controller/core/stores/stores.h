@@ -1,0 +1,35 @@
+// Decides about users' stores: who has which, and which of them is for a URL. Pure.
+//
+// A job names data by a URL alone. Of the stores of its owner and the shared ones, the one that
+// names most of the URL counts; of two that name as much, the owner's.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "common/store/store_url.h"
+#include "controller/core/model/decision.h"
+#include "controller/core/model/input.h"
+#include "controller/core/model/ledger.h"
+
+namespace muster::core {
+
+inline constexpr std::size_t kStoresOfUser = 64;  // also of the shared ones
+inline constexpr std::size_t kStoresMost = 1'000;
+
+// InvalidArgument: the profile is none, or its secret is not there. Conflict: another store of the
+// same owner is for the same URL. ResourceExhausted.
+Decision decide_set(const Ledger& ledger, const SetStore& input);
+// NotFound: there is no such store.
+Decision decide_remove(const Ledger& ledger, const RemoveStore& input);
+
+// The store of a job of this owner for a URL. Nullptr: there is none.
+const std::pair<const OwnedName, StoreRecord>* find_store(const Ledger& ledger,
+                                                          const std::string& owner,
+                                                          const store::Url& url);
+
+// "store 'pangu' of user 'ann'", "shared store 'pangu'"
+[[nodiscard]] std::string store_text(const OwnedName& key);
+
+}  // namespace muster::core
