@@ -115,21 +115,20 @@ Result<void> check_login_socket(const Config& config) {
 
 // The path is the same text on every node, so it must not depend on where the controller is
 // started.
-Result<void> complete_outputs_root(Config& config) {
-  if (config.outputs_root.empty()) return {};
-  const std::string given = config.outputs_root.string();
+Result<void> complete_root(std::filesystem::path& root, std::string_view option) {
+  if (root.empty()) return {};
+  const std::string given = root.string();
   const bool plain = std::ranges::none_of(
       given, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
   if (given.starts_with('/') && plain && given.size() <= kOutputsRootMost) {
-    config.outputs_root = config.outputs_root.lexically_normal();
-    if (!config.outputs_root.has_filename())
-      config.outputs_root = config.outputs_root.parent_path();
-    if (config.outputs_root.has_relative_path()) return {};
+    root = root.lexically_normal();
+    if (!root.has_filename()) root = root.parent_path();
+    if (root.has_relative_path()) return {};
   }
   return fail(ErrorCode::InvalidArgument,
-              fmt::format("--outputs-root '{}': give an absolute path of at most {} plain "
+              fmt::format("{} '{}': give an absolute path of at most {} plain "
                           "characters, below '/', that is the same on every node",
-                          plain ? given : "...", kOutputsRootMost));
+                          option, plain ? given : "...", kOutputsRootMost));
 }
 
 // Callers of this machine use the socket; over TCP they would need certificates.
@@ -201,6 +200,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
          "Directory, the same on every node, for outputs and checkpoints of jobs that name none "
          "(outputs.dir): best on storage that all nodes share. Jobs of before keep theirs. Default "
          "STATE_DIR/outputs")
+      ->type_name("DIR")
+      ->check(config::path());
+  option("--inputs-root", config.inputs_root, "MUSTER_CONTROLLER_INPUTS_ROOT",
+         "Directory, the same on every node, where nodes keep the inputs that they fetch from "
+         "stores: best on a large disk of the node's own. Default STATE_DIR/inputs")
       ->type_name("DIR")
       ->check(config::path());
   option("--log-level", config.log_level, "MUSTER_CONTROLLER_LOG_LEVEL",
@@ -283,8 +287,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (auto sound = check_enrol(config); !sound) return wrong(sound.error(), "--enrol");
   if (auto sound = check_login_socket(config); !sound)
     return wrong(sound.error(), "--login-socket");
-  if (auto sound = complete_outputs_root(config); !sound)
+  if (auto sound = complete_root(config.outputs_root, "--outputs-root"); !sound)
     return wrong(sound.error(), "--outputs-root");
+  if (auto sound = complete_root(config.inputs_root, "--inputs-root"); !sound)
+    return wrong(sound.error(), "--inputs-root");
   if (config.endpoint_file.empty()) config.endpoint_file = config.state_dir / "endpoint.json";
   auto archive = parse_duration(archive_after);
   if (!archive) return wrong(std::move(archive.error()).in("--archive-after"), "--archive-after");

@@ -21,6 +21,7 @@ struct Config {
   std::string login_socket;             // path of the enrolment socket; empty: there is none
   std::filesystem::path endpoint_file;  // empty: STATE_DIR/endpoint.json
   std::filesystem::path outputs_root;   // absolute; empty: STATE_DIR/outputs
+  std::filesystem::path inputs_root;    // absolute; empty: STATE_DIR/inputs
   std::string log_level = "info";
   std::filesystem::path access_file;  // empty: none
   std::filesystem::path secrets_key;  // empty: STATE_DIR/secrets.key

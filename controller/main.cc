@@ -249,6 +249,8 @@ int run(const Config& config) {
                         .state_dir = config.state_dir,
                         .endpoint_file = config.endpoint_file},
             .revocations = &revocations,
+            .inputs_root = config.inputs_root.empty() ? (config.state_dir / "inputs").string()
+                                                      : config.inputs_root.string(),
             .outputs_root = outputs_root == cluster_out ? std::string() : outputs_root};
   if ((*doors)->has_tcp())
     edge.process.certificate_ends = [&authorities] {
@@ -287,9 +289,9 @@ int run(const Config& config) {
   StoreService stores(
       edge, *vault, secrets_loop,
       {.begin =
-           [&](const NodeName& node, v1::StoreCheck check,
-               std::function<void(const std::string&)> ticket, StoreChecks::Done done) {
-             hub.check_store(node, std::move(check), std::move(ticket), std::move(done));
+           [&](const NodeName& node, const std::string& user, v1::StoreCheck check,
+               std::function<bool(const std::string&)> ticket, StoreChecks::Done done) {
+             hub.check_store(node, user, std::move(check), std::move(ticket), std::move(done));
            },
        .drop = [&](const std::string& ticket) { hub.drop_check(ticket); }});
   const auto opened = (*doors)->open({&hub, &jobs, &nodes, &certificates, &user_secrets, &stores},

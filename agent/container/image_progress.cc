@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/io/file.h"
+#include "common/text/sizes.h"
 
 namespace muster::agent {
 namespace {
@@ -22,23 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kProcessesMost = 8;       // podman without root works in a child process
 constexpr std::size_t kDescriptorsMost = 1024;  // read per process
 constexpr std::size_t kStagedMost = 4096;       // files read in a staging directory
-
-struct Unit {
-  std::string_view name;
-  std::uint64_t bytes;
-};
-constexpr auto kUnits = std::to_array<Unit>(
-    {{"TiB", 1ULL << 40U}, {"GiB", 1ULL << 30U}, {"MiB", 1ULL << 20U}, {"KiB", 1ULL << 10U}});
-
-const Unit& unit_of(std::uint64_t bytes) {
-  const auto fits =
-      std::ranges::find_if(kUnits, [&](const Unit& unit) { return bytes >= unit.bytes; });
-  return fits == kUnits.end() ? kUnits.back() : *fits;
-}
-
-std::string in_units(std::uint64_t bytes, const Unit& unit) {
-  return fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(unit.bytes));
-}
 
 template <class Visit>
 void each_line(std::string_view text, const Visit& visit) {
@@ -165,12 +149,6 @@ std::unique_ptr<ImageTurns::Turn> ImageTurns::take(const std::string& image, Boo
   return std::make_unique<Turn>(*this, image, waited);
 }
 
-std::string part_text(std::uint64_t bytes, std::uint64_t size) {
-  const Unit& unit = unit_of(size);
-  return fmt::format("{} of {} {}", in_units(std::min(bytes, size), unit), in_units(size, unit),
-                     unit.name);
-}
-
 std::string docker_layers(std::string_view output) {
   std::set<std::string_view> all, done;
   each_line(output, [&](std::string_view line) {
@@ -194,8 +172,7 @@ std::string podman_layers(std::string_view output, std::uint64_t bytes) {
   if (begun == 0) return {};
   if (all) return fmt::format("{0} of {0} layers", begun);
   std::string text = fmt::format("{} layer{} begun", begun, begun == 1 ? "" : "s");
-  const Unit& unit = unit_of(bytes);
-  if (bytes > 0) text += fmt::format(", {} {} fetched", in_units(bytes, unit), unit.name);
+  if (bytes > 0) text += fmt::format(", {} fetched", size_text(bytes));
   return text;
 }
 

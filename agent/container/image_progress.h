@@ -96,7 +96,5 @@ class ImageProgress {
 // Progress from the output of a pull. `bytes`: what podman has fetched.
 std::string docker_layers(std::string_view output);
 std::string podman_layers(std::string_view output, std::uint64_t bytes);
-// "2.1 of 8.4 GiB".
-std::string part_text(std::uint64_t bytes, std::uint64_t size);
 
 }  // namespace muster::agent

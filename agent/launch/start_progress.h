@@ -18,6 +18,7 @@ enum class StartStep : std::uint8_t {
   Check,        // devices, user, room, files, ports
   Checkpoints,  // that there is no checkpoint which the controller does not know
   Directories,  // the order's make_dirs
+  Inputs,       // what the job's inputs have in stores
   Code,         // the copy of the code with its patches
   Files,        // rank tables, changed copies, the script of the setup
   Fetch,        // files of other nodes

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <string>
+#include <utility>
 
 #include "common/rpc/status.h"
 #include "muster/v1/agent_service.grpc.pb.h"
@@ -37,7 +37,7 @@ Result<v1::FetchSecretsResponse> SecretFetch::ask(const v1::FetchSecretsRequest&
   }
 }
 
-Result<rundir::v1::SecretValues> SecretFetch::fetch(const v1::NodeLaunch& order) {
+Result<SecretsByName> SecretFetch::fetch(const v1::NodeLaunch& order) {
   const std::string doing =
       fmt::format("asking the controller for the secrets of job '{}'",
                   order.job_name().empty() ? order.job_id() : order.job_name());
@@ -51,18 +51,10 @@ Result<rundir::v1::SecretValues> SecretFetch::fetch(const v1::NodeLaunch& order)
   request.set_attempt(order.attempt());
   auto response = ask(request, doing);
   if (!response) return fail(std::move(response.error()));
-  std::map<std::string, std::string*> given;
+  SecretsByName given;
   for (v1::SecretValue& one : *response->mutable_secrets())
-    given[one.secret()] = one.mutable_value();
-  rundir::v1::SecretValues values;
-  for (const v1::SecretVariable& one : order.secrets()) {
-    const auto value = given.find(one.secret());
-    if (value == given.end())
-      return fail(ErrorCode::Internal,
-                  fmt::format("{}: the answer has no secret '{}'", doing, one.secret()));
-    values.add_values(*value->second);
-  }
-  return values;
+    given[one.secret()] = std::move(*one.mutable_value());
+  return given;
 }
 
 }  // namespace muster::agent

@@ -8,11 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "agent/launch/secrets_by_name.h"
 #include "agent/link/open_calls.h"
 #include "common/base/error.h"
 #include "common/base/time.h"
 #include "common/rpc/channel.h"
-#include "muster/rundir/v1/rundir.pb.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {
@@ -32,9 +32,9 @@ class SecretFetch {
   SecretFetch(const SecretFetch&) = delete;
   SecretFetch& operator=(const SecretFetch&) = delete;
 
-  // One value for each entry of the order's `secrets`. InvalidArgument: they are too large for a
-  // process. Unreachable: another start may succeed.
-  Result<rundir::v1::SecretValues> fetch(const v1::NodeLaunch& order);
+  // All that the attempt gets. InvalidArgument: they are too large for a process. Unreachable:
+  // another start may succeed.
+  Result<SecretsByName> fetch(const v1::NodeLaunch& order);
   void stop() { calls_.stop(std::chrono::seconds(10)); }
 
  private:

@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 
 #include <chrono>
+#include <exception>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -15,18 +16,21 @@
 namespace muster::agent {
 namespace {
 
+constexpr std::chrono::seconds kClientWaits{60};
+
 v1::ReportStoreRequest trouble(const std::string& text) {
   v1::ReportStoreRequest found;
   found.set_trouble(text);
   return found;
 }
 
-v1::ReportStoreRequest listed(const v1::StoreCheck& check, int cancel_fd) {
+v1::ReportStoreRequest listed(process::ToolRunner& runner, const v1::StoreCheck& check,
+                              int cancel_fd) {
   const auto url = store::parse_url(check.url());
   if (!url) return trouble("'" + check.url() + "' " + url.error().message);
   if (const auto sound = store::check_profile(check.profile()); !sound)
     return trouble(sound.error().message);
-  const auto listing = list_store(check.profile(), *url, check.key(), cancel_fd);
+  const auto listing = list_store(runner, check.profile(), *url, check.key(), cancel_fd);
   if (!listing) return trouble(listing.error().message);
   v1::ReportStoreRequest found;
   found.set_count(listing->count);
@@ -43,11 +47,13 @@ StoreReports::StoreReports(Options options)
 void StoreReports::check(v1::StoreCheck check) {
   const MutexLock lock(mutex_);
   if (stopped_) return;
-  if (waiting_.size() >= kWaitingMost) {
-    log::warn("a store is not looked at: as many checks as may be wait already");
-    return;
-  }
-  waiting_.push_back(std::move(check));
+  const bool is_full = waiting_.size() >= kWaitingMost;
+  if (waiting_.size() >= 2 * kWaitingMost) return;  // no controller of this release does that
+  waiting_.push_back({.check = std::move(check),
+                      .until = std::chrono::steady_clock::now() + kClientWaits,
+                      .refusal = is_full ? "as many checks as may be wait on this node already; "
+                                           "try again in a minute"
+                                         : ""});
   if (threads_ >= kThreads) return;
   ++threads_;
   try {
@@ -55,14 +61,14 @@ void StoreReports::check(v1::StoreCheck check) {
   } catch (const std::system_error& error) {
     if (--threads_ > 0) return;  // another one takes it
     waiting_.clear();
-    log::warn("a store is not looked at: no thread is to be had",
-              {{"why", error.code().message()}});
+    log::warn("stores are not checked: no thread is to be had", {{"why", error.code().message()}});
   }
 }
 
 void StoreReports::work() {
+  process::ToolRunner runner;  // remembers an rclone that does not die
   for (;;) {
-    v1::StoreCheck next;
+    Waiting next;
     {
       const MutexLock lock(mutex_);
       if (stopped_ || waiting_.empty()) {
@@ -73,7 +79,16 @@ void StoreReports::work() {
       next = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    report(next, listed(next, ends_.get()));
+    if (std::chrono::steady_clock::now() > next.until) continue;
+    if (!next.refusal.empty()) {
+      report(next.check, trouble(next.refusal));
+      continue;
+    }
+    try {
+      report(next.check, listed(runner, next.check, ends_.get()));
+    } catch (const std::exception& error) {  // of a parser, by an end's words
+      report(next.check, trouble(std::string("an answer cannot be read: ") + error.what()));
+    }
   }
 }
 

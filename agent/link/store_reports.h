@@ -1,8 +1,10 @@
-// StoreReports looks at stores for clients (StoreCheck), and reports what is there
+// StoreReports lists stores for clients (StoreCheck), and reports what is there
 // (AgentService.ReportStore). The Agent owns it. Thread-safe; check() does not block: at most
-// kThreads look at a time, and the other checks wait. stop() ends what they run.
+// kThreads lists are made at a time, and the other checks wait, but not longer than their clients.
+// stop() ends what runs.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -20,7 +22,8 @@ namespace muster::agent {
 class StoreReports {
  public:
   static constexpr std::size_t kThreads = 4;
-  // The controller asks for no more at a time, of all nodes together.
+  // More are refused. The controller asks for no more at a time, but forgets those whose clients
+  // have gone.
   static constexpr std::size_t kWaitingMost = 64;
   struct Options {
     std::function<Result<rpc::Endpoint>()> endpoint;
@@ -44,7 +47,12 @@ class StoreReports {
   io::UniqueFd ends_;  // an eventfd: readable from stop() on
   Mutex mutex_;
   CondVar all_gone_;
-  std::deque<v1::StoreCheck> waiting_ MUSTER_GUARDED_BY(mutex_);
+  struct Waiting {
+    v1::StoreCheck check;
+    std::chrono::steady_clock::time_point until;
+    std::string refusal;  // empty: list it
+  };
+  std::deque<Waiting> waiting_ MUSTER_GUARDED_BY(mutex_);
   std::size_t threads_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
 };

@@ -11,8 +11,25 @@
 #include "agent/probe/interfaces.h"
 #include "agent/probe/routes.h"
 #include "common/process/tool.h"
+#include "common/store/rclone.h"
 
 namespace muster::agent {
+namespace {
+
+// Empty: there is none.
+std::string rclone_version() {
+  // It makes a directory for its configuration below a home that there is.
+  std::vector<std::string> env = {"HOME=/nonexistent"};
+  for (const std::string& one : process::tool_environment())
+    if (one.starts_with("PATH=")) env.push_back(one);
+  process::ToolRunner runner;
+  const process::ToolAnswer answer =
+      runner.run({{.program = "rclone", .args = {"version"}}}, env, {}).front();
+  return answer.why.empty() ? store::parse_version(answer.output) : std::string();
+}
+
+}  // namespace
+
 v1::Inventory probe_inventory(const InventoryOptions& options) {
   v1::Inventory inventory;
   inventory.set_address(options.address);
@@ -20,8 +37,7 @@ v1::Inventory probe_inventory(const InventoryOptions& options) {
   inventory.set_hostname(host_name());
   inventory.set_cpus(usable_cores());
   inventory.set_knows_secrets(true);
-  const char* path = std::getenv("PATH");
-  inventory.set_has_rclone(path != nullptr && process::find_program("rclone", path).has_value());
+  inventory.set_rclone(rclone_version());
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0)
     inventory.set_memory_bytes(static_cast<std::uint64_t>(pages) *

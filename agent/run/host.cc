@@ -10,6 +10,7 @@
 #include "agent/logs/auxiliary_log.h"
 #include "agent/run/host_impl.h"
 #include "agent/run/state_dir.h"
+#include "agent/stage/input_tree.h"
 #include "common/io/beneath.h"
 #include "common/io/remove_tree.h"
 #include "common/proto/proto_time.h"
@@ -564,7 +565,16 @@ bool Host::Impl::removed(const fs::path& path) {
 
 // `name` is in the directory of the runs. What stays is found again at the next start.
 void Host::Impl::dispose(const std::string& name) {
-  disposal.post("remove run", [runs = options.layout.runs(), name] {
+  // ".gone-JOB.ATTEMPT"
+  const auto run = rundir::AgentLayout::parse_run_name(
+      name.substr(std::min(name.size(), std::string_view(kGonePrefix).size())));
+  disposal.post("remove run", [this, runs = options.layout.runs(), name, run] {
+    if (run)
+      if (auto left = leave_trees(rundir::RunLayout(runs / name).inputs(),
+                                  trees_run_name(options.node, *run));
+          !left)
+        trouble(fmt::format("removing the inputs of run '{}': {}", name_of(*run),
+                            left.error().message));
     if (const auto above = io::Beneath::open(runs, io::Links::Follow))
       (void)io::remove_tree(*above, name);
   });

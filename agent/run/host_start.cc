@@ -50,7 +50,8 @@ void Host::Impl::act(const StartRun& start) {
   Entry& entry = add(start.run);
   entry.starting.emplace(Starting{
       .stage = start.launch.has_resume() ? Starting::Stage::Reading : Starting::Stage::Preparing,
-      .sets_up = start.launch.has_container() || start.launch.fetches_size() > 0,
+      .sets_up = start.launch.has_container() || start.launch.fetches_size() > 0 ||
+                 start.launch.staged_size() > 0,
       .grace = start.launch.orphan_grace()});
   if (!made) {
     const Error error = of_node(std::move(made).error().in("making the run directory"));

@@ -95,8 +95,9 @@ struct StartRunner::Start {
   StartWork work;
   Calls calls;
   const BootTime given = system_clock().now().boot;
-  BootTime since{};                     // its thread began
-  std::atomic<bool> abandoned = false;  // written on the loop
+  BootTime since{};  // its thread began
+  // Set on the loop. The thread may take the whole of `work`.
+  const std::shared_ptr<Abandoned> abandoned = work.abandoned;
 };
 
 StartRunner::StartRunner(async::Loop& loop, Options options)
@@ -123,7 +124,7 @@ void StartRunner::abandon(const StartProgress& progress) {
 
 void StartRunner::leave(Starts::iterator start) {
   loop_.assert_on();
-  (*start)->abandoned = true;
+  (*start)->abandoned->set();
   abandoned_.splice(abandoned_.end(), at_work_, start);
 }
 
@@ -136,7 +137,6 @@ void StartRunner::begin(const std::shared_ptr<Start>& start) {
   try {
     std::thread([home = home_, this, start] {
       prepare_for(start->work.progress.get());
-      start->work.abandoned = [of = start.get()] { return of->abandoned.load(); };
       StepResult result = run_steps(start->work, StepPlace::Thread,
                                     {.before = home->options.before_step,
                                      .after = home->options.after_step,
@@ -146,7 +146,7 @@ void StartRunner::begin(const std::shared_ptr<Start>& start) {
                                              if (!home->closed()) step_begun(start, step);
                                            });
                                          },
-                                     .wanted = [&] { return !start->abandoned; }});
+                                     .wanted = [&] { return !start->abandoned->is_set(); }});
       prepare_for(nullptr);
       home->post("start prepared", [home, this, start, result = std::move(result)]() mutable {
         if (!home->closed()) thread_ended(start, std::move(result));
@@ -159,7 +159,7 @@ void StartRunner::begin(const std::shared_ptr<Start>& start) {
 }
 
 void StartRunner::step_begun(const std::shared_ptr<Start>& start, StartStep step) {
-  if (start->abandoned) return;
+  if (start->abandoned->is_set()) return;
   const std::shared_ptr<Home> home = home_;
   if (start->calls.begun) start->calls.begun(step);
   if (!home->closed()) go_on();
@@ -170,7 +170,7 @@ void StartRunner::thread_ended(const std::shared_ptr<Start>& start, StepResult r
   const std::shared_ptr<Home> home = home_;
   at_work_.remove(start);
   abandoned_.remove(start);
-  if (!start->abandoned) {
+  if (!start->abandoned->is_set()) {
     if (result)
       result = run_steps(start->work, StepPlace::Loop,
                          {.before = home->options.before_step,
@@ -284,7 +284,7 @@ void StartRunner::close() {
   loop_.assert_on();
   timer_.cancel();
   waiting_.clear();
-  for (const std::shared_ptr<Start>& start : std::exchange(at_work_, {})) start->abandoned = true;
+  for (const std::shared_ptr<Start>& start : std::exchange(at_work_, {})) start->abandoned->set();
   abandoned_.clear();
 }
 

@@ -20,12 +20,15 @@ using std::chrono::seconds;
 // so that the node reports first what hangs. It waits longer for an order that also takes long
 // elsewhere, and then a slow file system may take longer, too.
 Duration quick(const Order& order) {
-  const bool sets_up =
-      order.has_container() || order.has_code() || order.has_setup() || order.fetches_size() > 0;
+  const bool sets_up = order.has_container() || order.has_code() || order.has_setup() ||
+                       order.fetches_size() > 0 || order.staged_size() > 0;
   return sets_up ? Duration(minutes(10)) : Duration(seconds(50));
 }
 // Copying and patching end by themselves. What follows is a sync of the disk and the checks.
 Duration code_bound(const Order&) { return kCodeCopyTime + minutes(2); }
+// Of one input. A store that gives nothing ends it after 10 minutes (kStoreAwayMost), so one that
+// takes longer makes progress.
+Duration inputs_bound(const Order&) { return hours(24); }
 // Of one directory. Silence of the other node ends a fetch after 2 minutes
 // (FileStreams::Options::idle_most), so a fetch that takes longer makes progress.
 Duration fetch_bound(const Order&) { return hours(2); }
@@ -57,6 +60,12 @@ constexpr std::array<StartStepRow, kStartStepCount> kRows = {{
                           order.make_dirs().empty() ? std::string() : order.make_dirs(0));
      },
      step_directories},
+    {StartStep::Inputs, "inputs", StepPlace::Thread, true, inputs_bound,
+     [](const Order& order) { return !order.staged().empty(); },
+     [](const Order& order) {
+       return input_text(order, order.staged().empty() ? v1::StagedInput() : order.staged(0));
+     },
+     step_inputs},
     {StartStep::Code, "code", StepPlace::Thread, true, code_bound,
      [](const Order& order) { return order.has_code(); },
      [](const Order& order) {
@@ -125,6 +134,11 @@ std::optional<StartStep> parse_start_step(std::string_view word) {
 std::string start_text(const v1::NodeLaunch& order) {
   return fmt::format("job '{}' attempt {}",
                      order.job_name().empty() ? order.job_id() : order.job_name(), order.attempt());
+}
+
+std::string input_text(const v1::NodeLaunch& order, const v1::StagedInput& input) {
+  return fmt::format("fetching inputs.{} ('{}') for {}", input.name(), input.url(),
+                     start_text(order));
 }
 
 std::string fetch_text(const v1::NodeLaunch& order, const v1::Fetch& what) {

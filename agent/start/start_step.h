@@ -55,5 +55,7 @@ std::optional<StartStep> parse_start_step(std::string_view word);
 std::string start_text(const v1::NodeLaunch& order);
 // "fetching '/x' from node 'n2' for job 'x' attempt 1"
 std::string fetch_text(const v1::NodeLaunch& order, const v1::Fetch& what);
+// "fetching inputs.data ('obs://b/x') for job 'x' attempt 1"
+std::string input_text(const v1::NodeLaunch& order, const v1::StagedInput& input);
 
 }  // namespace muster::agent

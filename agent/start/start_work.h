@@ -9,10 +9,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "agent/container/container_image.h"
 #include "agent/container/container_tool.h"
+#include "agent/launch/abandoned.h"
 #include "agent/launch/launch_record.h"
+#include "agent/launch/secrets_by_name.h"
 #include "agent/launch/start_progress.h"
 #include "agent/start/start_checks.h"
 #include "agent/start/start_step.h"
@@ -27,8 +30,8 @@ namespace muster::agent {
 // is given. Blocking.
 using FetchFn = std::function<Result<void>(const v1::NodeLaunch&, int, const UserEntry*)>;
 
-// The values of the order's secrets, one for each entry, in the same order. Blocking.
-using SecretsFn = std::function<Result<rundir::v1::SecretValues>(const v1::NodeLaunch&)>;
+// The secrets of the order's attempt. Blocking.
+using SecretsFn = std::function<Result<SecretsByName>(const v1::NodeLaunch&)>;
 
 struct StartWork {
   v1::NodeLaunch order;  // no step changes it: the loop reads it, too
@@ -42,14 +45,18 @@ struct StartWork {
   // Reads facts of the node that may have changed since the order came. Thread-safe.
   std::function<void(NodeFacts&)> fill_facts{};
   std::function<StepResult(StartWork&)> spawn{};  // step Spawn
-  // Set by the runner. True: nobody wants the result any more, so a long step ends early. Any
-  // result will do.
-  std::function<bool()> abandoned{};
+  // Set by the runner: nobody wants the result any more, so a long step ends early. Any result will
+  // do.
+  std::shared_ptr<Abandoned> abandoned = std::make_shared<Abandoned>();
   std::shared_ptr<StartProgress> progress = std::make_shared<StartProgress>();
 
   rundir::v1::ContainerLaunch container_launch{};  // from step Container
   rundir::v1::Launch launch{};                     // from step Record
   io::UniqueFd secrets{};                          // from step Secrets: SecretValues, in memory
+
+  // The secrets of the order's attempt, asked for once. Not by the loop.
+  Result<const SecretsByName*> secrets_given();
+  std::optional<SecretsByName> given{};  // of secrets_given()
 
   // Whose rights access the job's files. nullptr: those of the agent's own user.
   [[nodiscard]] const UserEntry* owner() const {
@@ -61,6 +68,7 @@ StepResult step_check(StartWork& work);        // step_check.cc
 StepResult step_checkpoints(StartWork& work);  // step_checkpoint.cc
 StepResult step_links(StartWork& work);
 StepResult step_directories(StartWork& work);  // step_files.cc
+StepResult step_inputs(StartWork& work);       // step_inputs.cc
 StepResult step_code(StartWork& work);
 StepResult step_files(StartWork& work);
 StepResult step_fetch(StartWork& work);      // step_fetch.cc

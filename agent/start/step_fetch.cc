@@ -1,16 +1,13 @@
 // The steps of a start that ask the controller for something: Fetch and Secrets.
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
 
 #include "agent/launch/disk_view.h"
 #include "agent/start/start_work.h"
 #include "common/engine/model/layout.h"
-#include "common/io/file.h"
+#include "common/io/memory_file.h"
 
 namespace muster::agent {
 namespace {
@@ -30,31 +27,13 @@ bool lies_here(const StartWork& work, const v1::Fetch& what) {
   });
 }
 
-// A file that is on no disk and that no path names, with these bytes, to be read from its
-// beginning. Io: the node's trouble.
-Result<io::UniqueFd> in_memory(std::string_view bytes) {
-  constexpr const char* kDoing = "keeping the job's secrets in memory";
-  constexpr unsigned kNoExec = 0x8;  // MFD_NOEXEC_SEAL (Linux 6.3), which some hosts demand
-  io::UniqueFd fd(::memfd_create("secrets", MFD_CLOEXEC | kNoExec));
-  if (!fd && errno == EINVAL) fd.reset(::memfd_create("secrets", MFD_CLOEXEC));
-  std::size_t written = 0;
-  int error = fd ? io::write_all(fd.get(), bytes, written) : errno;
-  if (error == 0 && ::lseek(fd.get(), 0, SEEK_SET) != 0) error = errno;
-  if (error != 0) {
-    auto failed = fail_errno(kDoing, error);
-    failed.error().code = ErrorCode::Io;
-    return failed;
-  }
-  return fd;
-}
-
 }  // namespace
 
 StepResult step_fetch(StartWork& work) {
   for (int number = 0; number < work.order.fetches_size(); ++number) {
     const v1::Fetch& what = work.order.fetches(number);
     work.progress->next_part(fetch_text(work.order, what));
-    if (work.abandoned && work.abandoned()) return {};
+    if (work.abandoned->is_set()) return {};
     if (lies_here(work, what)) continue;
     if (!work.fetch)
       return std::unexpected(
@@ -67,15 +46,35 @@ StepResult step_fetch(StartWork& work) {
   return {};
 }
 
+Result<const SecretsByName*> StartWork::secrets_given() {
+  if (given) return &*given;
+  if (!fetch_secrets)
+    return fail(ErrorCode::Unsupported,
+                "asking for the job's secrets: this agent asks for nothing");
+  auto asked = fetch_secrets(order);
+  if (!asked) return fail(std::move(asked.error()));
+  given = *std::move(asked);
+  return &*given;
+}
+
 StepResult step_secrets(StartWork& work) {
-  if (!work.fetch_secrets)
-    return std::unexpected(refusal_of(
-        {ErrorCode::Unsupported, "asking for the job's secrets: this agent asks for nothing"}));
-  auto values = work.fetch_secrets(work.order);
-  if (!values) return std::unexpected(refusal_of(values.error()));
-  auto kept = in_memory(values->SerializeAsString());
-  if (!kept) return std::unexpected(refusal_of(kept.error()));
-  work.secrets = *std::move(kept);
+  const auto given = work.secrets_given();
+  if (!given) return std::unexpected(refusal_of(given.error()));
+  rundir::v1::SecretValues values;
+  for (const v1::SecretVariable& one : work.order.secrets()) {
+    const auto value = (*given)->find(one.secret());
+    if (value == (*given)->end())
+      return std::unexpected(
+          refusal_of({ErrorCode::Internal,
+                      fmt::format("asking for the job's secrets: the answer has no secret '{}'",
+                                  one.secret())}));
+    values.add_values(value->second);
+  }
+  auto kept = io::MemoryFile::make(values.SerializeAsString());
+  if (!kept)
+    return std::unexpected(
+        refusal_of({ErrorCode::Io, "keeping the job's secrets: " + kept.error().message}));
+  work.secrets = std::move(*kept).release();
   return {};
 }
 

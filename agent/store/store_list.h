@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/process/tool.h"
 #include "common/store/store_url.h"
 #include "muster/v1/store_service.pb.h"
 
@@ -21,9 +23,13 @@ struct StoreListing {
   std::vector<std::string> names;  // the first ones; a directory's ends with "/"
 };
 
-// `key`: what the profile's secret has; empty: it names none. Errors: InvalidArgument when the key
-// is none; Unreachable with what rclone says. When `cancel_fd` is readable, it ends at once.
-Result<StoreListing> list_store(const v1::StoreProfile& profile, const store::Url& url,
-                                const std::string& key, int cancel_fd = -1);
+// `key`: what the profile's secret has; empty: it names none. Errors without a context:
+// InvalidArgument when the key is none; Unreachable with what rclone says. When `cancel_fd` is
+// readable, it ends at once.
+Result<StoreListing> list_store(process::ToolRunner& runner, const v1::StoreProfile& profile,
+                                const store::Url& url, const std::string& key, int cancel_fd = -1);
+// From what `rclone lsjson` prints: the entries, each a line of JSON, between lines of its log,
+// which have words of the end's own. Pure.
+StoreListing parse_listing(std::string_view output);
 
 }  // namespace muster::agent

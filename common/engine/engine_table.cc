@@ -17,6 +17,11 @@ namespace muster::engine {
 
 namespace {
 
+constexpr auto kMindformersInputs = std::to_array<std::string_view>(
+    {"--train_dataset_dir", "--eval_dataset_dir", "--load_checkpoint"});
+// Not --data-path: it has the beginnings of files' names.
+constexpr auto kMegatronInputs = std::to_array<std::string_view>(
+    {"--load", "--tokenizer-model", "--tokenizer-name-or-path", "--vocab-file", "--merge-file"});
 constexpr std::array<std::string_view, 1> kMegatronPatches = {"node-local-index"};
 
 }  // namespace
@@ -38,6 +43,7 @@ std::span<const Engine> engine_table() {
        .identity = mindformers_identity(),
        .cloud = mindformers_cloud(),
        .hccl = true,
+       .input_options = kMindformersInputs,
        .own_arguments = true,
        .by_table = mindformers_by_table,
        .launch = launch_mindformers,
@@ -73,6 +79,7 @@ std::span<const Engine> engine_table() {
        .identity = torch_identity(),
        .hccl = true,
        .torch_workers = true,
+       .input_options = kMegatronInputs,
        .own_arguments = true,
        .launch = launch_megatron,
        .check = check_megatron,
@@ -98,6 +105,7 @@ std::span<const Engine> engine_table() {
        .identity = torch_identity(),
        .hccl = true,
        .torch_workers = true,
+       .input_options = kMegatronInputs,
        .own_arguments = true,
        .launch = launch_mindspeed_mm,
        .check = check_mindspeed_mm,

@@ -46,6 +46,8 @@
 //                         and python as links to muster-worker, first on the script's PATH
 //         plog/rank-<N>/  agent, before the spawn: where the rank's engine writes its process log
 //                         (ASCEND_PROCESS_LOG_PATH); never more than a bound in it
+//         inputs          agent, before the spawn, where the job has inputs in stores: the path of
+//                         the job's trees, which stay as long as this directory
 //         launches        the launchers in shim/, appended: when each launch inside the script
 //                         began, and how it ended
 //
@@ -113,6 +115,7 @@ class RunLayout {
     return logs() / ("auxiliary-" + name + ".log");
   }
   [[nodiscard]] std::filesystem::path setup_script() const { return root_ / "setup.sh"; }
+  [[nodiscard]] std::filesystem::path inputs() const { return root_ / "inputs"; }
   [[nodiscard]] std::filesystem::path setup_environment() const { return root_ / "setup.env"; }
   [[nodiscard]] std::filesystem::path setup_log() const { return logs() / "setup.log"; }
   [[nodiscard]] std::filesystem::path plog_dir(std::uint32_t rank) const {

@@ -19,10 +19,10 @@ namespace {
 
 // Problems are in this order, and later rules need what earlier ones fill in.
 constexpr auto kRules = std::to_array<void (*)(Draft&)>(
-    {complete_job, complete_code, complete_runtime, complete_launch, complete_resources,
-     complete_network, complete_stage, complete_checkpoint, complete_resume, check_outputs,
-     complete_start, check_inputs, complete_observe, complete_success, complete_recovery,
-     complete_schedule});
+    {complete_job, complete_code, complete_runtime, complete_launch, complete_arguments,
+     complete_resources, complete_network, complete_stage, complete_checkpoint, complete_resume,
+     check_outputs, complete_start, check_inputs, complete_observe, complete_success,
+     complete_recovery, complete_schedule});
 
 }  // namespace
 

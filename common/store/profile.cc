@@ -4,9 +4,9 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/base/controls.h"
-#include "common/base/host_port.h"
 #include "common/base/names.h"
 #include "common/store/store_url.h"
 
@@ -19,7 +19,7 @@ bool is_bucket(Scheme scheme) { return scheme == Scheme::Obs || scheme == Scheme
 std::string origin_problem(std::string_view text) {
   std::string_view rest = text;
   for (const std::string_view scheme : {"https://", "http://"})
-    if (rest.starts_with(scheme)) rest.remove_prefix(scheme.size());
+    if (rest.size() == text.size() && rest.starts_with(scheme)) rest.remove_prefix(scheme.size());
   if (rest.size() == text.size()) return "begins with neither https:// nor http://";
   while (rest.ends_with('/')) rest.remove_suffix(1);
   const auto url = parse_url("http://" + std::string(rest));
@@ -105,13 +105,19 @@ Result<void> check_profile(const v1::StoreProfile& profile) {
       return wrong("proxy", why);
   if (!profile.ca().empty() && !profile.ca().contains("-----BEGIN CERTIFICATE-----"))
     return wrong("ca", "has no certificate (PEM)");
-  if (url->scheme == Scheme::Directory && url->place.empty())
-    return wrong("url", "names no directory: dir://NAME");
+  // Its endpoint is the directory itself.
+  if (url->scheme == Scheme::Directory && (url->place.empty() || !url->path.empty()))
+    return wrong("url", "is dir://NAME, without a path");
+  // A URL that somebody makes up would say whom the password is sent to.
+  const bool has_password =
+      url->scheme == Scheme::Sftp || (url->scheme == Scheme::Webdav && !profile.user().empty());
+  if (has_password && url->place.empty() && profile.endpoint().empty())
+    return wrong("url", fmt::format("names no host; a store with a user is for one: {}://HOST",
+                                    name_of(url->scheme)));
   if (url->scheme == Scheme::Sftp && profile.host_key().empty())
     return wrong("host_key",
                  "is missing; ssh-keyscan prints it, and the person who runs that host knows "
                  "whether it is the right one");
-  if (profile.host_key().contains('\n')) return wrong("host_key", "has more than one line");
   return check_login(profile, url->scheme);
 }
 

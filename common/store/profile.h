@@ -6,7 +6,7 @@
 
 namespace muster::store {
 
-inline constexpr std::size_t kProfileBytesMost = 3 << 10;  // without its CA
+inline constexpr std::size_t kProfileBytesMost = 8 << 10;  // without its CA
 inline constexpr std::size_t kCaBytesMost = 16 << 10;
 
 // InvalidArgument: the field, and what is wrong with it ("endpoint: ..."). Whether its secret

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "common/base/controls.h"
@@ -14,9 +15,11 @@ constexpr std::string_view kPem = "-----BEGIN ";
 
 bool is_pem(std::string_view text) { return text.starts_with(kPem); }
 
-// rclone reads values with goconfig, which trims them, takes quotes off and replaces %(NAME)s.
+// rclone reads values with goconfig, which trims them (also of blanks beyond ASCII), takes quotes
+// off and replaces %(NAME)s.
 bool is_value(std::string_view text) {
-  return !has_controls(text) && !text.starts_with(' ') && !text.ends_with(' ') &&
+  const auto is_edge = [](char c) { return c > ' ' && c < 0x7f; };
+  return !has_controls(text) && is_edge(text.front()) && is_edge(text.back()) &&
          !text.starts_with('"') && !text.starts_with('`') && !text.contains("%(");
 }
 
@@ -27,13 +30,13 @@ class Config {
     if (!is_value(value) && wrong_.empty()) wrong_ = name;
     text_ += fmt::format("{} = {}\n", name, value);
   }
-  // Of a text that is not the user's.
   [[nodiscard]] Result<std::string> text() const {
     if (!wrong_.empty())
-      return fail(ErrorCode::InvalidArgument,
-                  fmt::format("its {} has characters that rclone cannot be given: a control "
-                              "character, a quote or blank at its begin, or '%('",
-                              wrong_));
+      return fail(
+          ErrorCode::InvalidArgument,
+          fmt::format("its {} has characters that rclone cannot be given: a control "
+                      "character, a quote, or '%(', or one beyond ASCII or a blank at an edge",
+                      wrong_));
     return text_;
   }
 
@@ -77,7 +80,8 @@ Result<void> put_bucket(Config& config, const v1::StoreProfile& profile, const U
   return {};
 }
 
-void put_sftp(Config& config, const v1::StoreProfile& profile, const Url& url, const Key& key) {
+void put_sftp(Config& config, const v1::StoreProfile& profile, const Url& url, const Key& key,
+              const std::string& known_hosts) {
   std::string_view host = url.place;
   std::string_view port;
   if (const std::size_t colon = host.rfind(':');
@@ -102,9 +106,10 @@ void put_sftp(Config& config, const v1::StoreProfile& profile, const Url& url, c
   } else {
     config.put("pass", key.obscured);
   }
-  config.put("known_hosts_file", kKnownHosts);
+  config.put("known_hosts_file", known_hosts);
   config.put("use_insecure_cipher", "false");
-  config.put("disable_hashcheck", "true");  // it would run programs there
+  config.put("shell_type", "none");         // it would run programs there
+  config.put("disable_hashcheck", "true");  // the same
 }
 
 }  // namespace
@@ -115,13 +120,10 @@ bool needs_obscured(const v1::StoreProfile& profile, std::string_view plain) {
   return url->scheme == Scheme::Webdav || (url->scheme == Scheme::Sftp && !is_pem(plain));
 }
 
-Result<Remote> remote_of(const v1::StoreProfile& profile, const Url& url, const Key& key) {
+Result<Remote> remote_of(const v1::StoreProfile& profile, const Url& url, const Key& key,
+                         const std::string& known_hosts) {
   Config config;
-  Remote remote{.config = {},
-                .path = url.path,
-                .ca = profile.ca(),
-                .known_hosts = profile.host_key(),
-                .proxy = profile.proxy()};
+  Remote remote{.config = {}, .path = url.path};
   switch (url.scheme) {
     case Scheme::Obs:
     case Scheme::S3:
@@ -130,7 +132,7 @@ Result<Remote> remote_of(const v1::StoreProfile& profile, const Url& url, const 
       remote.path = url.place + (url.path.empty() ? "" : "/" + url.path);
       break;
     case Scheme::Sftp:
-      put_sftp(config, profile, url, key);
+      put_sftp(config, profile, url, key, known_hosts);
       remote.path = "/" + url.path;
       break;
     case Scheme::Webdav:
@@ -147,6 +149,7 @@ Result<Remote> remote_of(const v1::StoreProfile& profile, const Url& url, const 
       break;
     case Scheme::Directory:
       config.put("type", "local");
+      config.put("copy_links", "true");  // else what is behind them would be missing
       remote.path = profile.endpoint() + (url.path.empty() ? "" : "/" + url.path);
       break;
   }
@@ -154,6 +157,26 @@ Result<Remote> remote_of(const v1::StoreProfile& profile, const Url& url, const 
   if (!text) return fail(std::move(text.error()));
   remote.config = *std::move(text);
   return remote;
+}
+
+std::string parse_version(std::string_view output) {
+  constexpr std::string_view kBegin = "rclone v";
+  if (!output.starts_with(kBegin)) return {};
+  output.remove_prefix(kBegin.size());
+  return std::string(output.substr(0, output.find_first_not_of("0123456789.")));
+}
+
+bool is_new_enough(std::string_view version) {
+  const auto next = [](std::string_view& text) {
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.starts_with('.')) text.remove_prefix(1);
+    return error == std::errc() ? number : 0U;
+  };
+  std::string_view least = kRcloneLeast;
+  const std::pair has{next(version), next(version)}, wanted{next(least), next(least)};
+  return has >= wanted;
 }
 
 }  // namespace muster::store

@@ -25,17 +25,20 @@ struct Key {
 [[nodiscard]] bool needs_obscured(const v1::StoreProfile& profile, std::string_view plain);
 
 struct Remote {
-  std::string config;       // the file's text, with a place for each file below
-  std::string path;         // what follows "store:"
-  std::string ca;           // PEM; empty: the host's own CAs. For --ca-cert
-  std::string known_hosts;  // a line; empty: not sftp. `config` names it by kKnownHosts
-  std::string proxy;        // for HTTPS_PROXY and HTTP_PROXY; empty: none
+  std::string config;  // the text of the configuration
+  std::string path;    // what follows "store:"
 };
-// Stands in `config` for the path of the file with Remote::known_hosts.
-inline constexpr std::string_view kKnownHosts = "@known_hosts@";
 
-// A sound profile (check_profile), of a store that is for the URL. InvalidArgument: the key is none
-// of such a store.
-Result<Remote> remote_of(const v1::StoreProfile& profile, const Url& url, const Key& key);
+// A sound profile (check_profile), of a store that is for the URL. `known_hosts`: path of a file
+// with the profile's host_key. InvalidArgument: the key is none of such a store.
+Result<Remote> remote_of(const v1::StoreProfile& profile, const Url& url, const Key& key,
+                         const std::string& known_hosts);
+
+// Options and settings that muster uses are of this release. An older one would leave out settings
+// that it does not know, such as known_hosts_file.
+inline constexpr std::string_view kRcloneLeast = "1.60";
+// "1.60.1" from what `rclone version` prints; empty: it prints something else.
+std::string parse_version(std::string_view output);
+[[nodiscard]] bool is_new_enough(std::string_view version);
 
 }  // namespace muster::store

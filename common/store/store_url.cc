@@ -82,9 +82,18 @@ std::string path_problem(std::string_view path) {
     const std::string_view part = path.substr(at, end - at);
     if (part == "." || part == "..")
       return fmt::format("its path has '{}'; write the path without it", part);
+    if (part.empty() && !path.empty()) return "its path has '//'; write one '/'";
     at = end + 1;
   }
   return {};
+}
+
+// "obs:// s3:// ..."
+std::string schemes_text() {
+  std::string text;
+  for (const auto& [scheme, name] : kSchemes)
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ", name, kSeparator);
+  return text;
 }
 
 Result<Url> parse(std::string_view text, bool is_of_store) {
@@ -116,13 +125,6 @@ Result<Url> parse(std::string_view text, bool is_of_store) {
 
 std::string_view name_of(Scheme scheme) {
   return std::ranges::find(kSchemes, scheme, &decltype(kSchemes)::value_type::first)->second;
-}
-
-std::string schemes_text() {
-  std::string text;
-  for (const auto& [scheme, name] : kSchemes)
-    text += fmt::format("{}{}{}", text.empty() ? "" : " ", name, kSeparator);
-  return text;
 }
 
 bool is_url(std::string_view text) { return scheme_of(text).has_value(); }

@@ -22,8 +22,6 @@ enum class Scheme : std::uint8_t { Obs, S3, Sftp, Webdav, Http, Https, Directory
 
 // "obs", without "://".
 std::string_view name_of(Scheme scheme);
-// "obs:// s3:// ...", for messages.
-std::string schemes_text();
 
 struct Url {
   Scheme scheme{};

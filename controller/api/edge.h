@@ -42,6 +42,7 @@ struct Edge {
   } process = {};
   // Ends the streams of callers whose certificate is revoked. Null: no certificates are checked.
   Revocations* revocations = nullptr;
+  std::string inputs_root = {};   // where nodes keep inputs that they fetch
   std::string outputs_root = {};  // the parent of outputs of new jobs; empty: cluster_out
 
   [[nodiscard]] const std::string& new_outputs() const {

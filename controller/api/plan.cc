@@ -22,6 +22,7 @@
 #include "controller/core/chains/start_point.h"
 #include "controller/core/placement/table_hosts.h"
 #include "controller/core/secrets/secrets.h"
+#include "controller/core/stores/stores.h"
 #include "controller/core/submission_warnings.h"
 #include "controller/launch/launch.h"
 
@@ -153,6 +154,10 @@ void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobReq
              v1::PlanJobResponse* response, grpc::ServerUnaryReactor* reactor) {
   if (const auto refused = core::refuse_predecessors(view.ledger, planned.archived,
                                                      planned.job.resolved, planned.siblings))
+    return reactor->Finish(
+        rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.job.spec.name(),
+                                                   refused->message)}));
+  if (const auto refused = core::refuse_inputs(view.ledger, planned.job.spec, planned.owner))
     return reactor->Finish(
         rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.job.spec.name(),
                                                    refused->message)}));

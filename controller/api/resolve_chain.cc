@@ -14,6 +14,7 @@
 #include "common/engine/model/start.h"
 #include "common/spec/keys/names.h"
 #include "common/spec/keys/values.h"
+#include "common/store/store_url.h"
 
 namespace muster::controller {
 namespace {
@@ -43,8 +44,9 @@ std::string nearest_steps(const NamedJob& job, std::int64_t asked) {
 
 class Filler {
  public:
-  Filler(Submission& submission, const NamedJobs& named, const std::string& cluster_out)
-      : submission_(submission), named_(named) {
+  Filler(Submission& submission, const NamedJobs& named, const std::string& cluster_out,
+         const std::string& inputs_root)
+      : submission_(submission), named_(named), inputs_root_(inputs_root) {
     for (std::size_t i = 0; i < submission.jobs.size(); ++i) {
       const v1::JobSpec& spec = submission.jobs[i].spec;
       if (!spec.has_stage()) continue;
@@ -61,11 +63,14 @@ class Filler {
 
   Result<Resolved> run() {
     if (auto wrong = check_done()) return fail(std::move(*wrong));
-    for (JobToSubmit& job : submission_.jobs) {
+    for (std::size_t i = 0; i < submission_.jobs.size(); ++i) {
+      JobToSubmit& job = submission_.jobs[i];
       std::optional<Error> wrong = fill_after(job);
       if (!wrong) fill_stage(job);
       for (const v1::InputSpec& input : job.spec.inputs())
-        (*job.resolved.mutable_inputs())[input.name()] = place_of(input.from());
+        (*job.resolved.mutable_inputs())[input.name()] =
+            store::is_url(input.from()) ? staged_place(submission_.ids[i], input)
+                                        : place_of(input.from());
       if (!wrong && engine::has_start(job.spec)) wrong = fill_start(job);
       if (wrong) return fail(wrong->code, doing_of(submission_.doing, job.spec) + wrong->message);
     }
@@ -159,6 +164,15 @@ class Filler {
     return source.below.empty() ? job.checkpoints : fmt::format("{}/{}", job.out, source.below);
   }
 
+  // Where each node keeps what it fetches. The last part is as in the store, since programs look at
+  // how a name ends. The URL is sound.
+  [[nodiscard]] std::string staged_place(const JobId& job, const v1::InputSpec& input) const {
+    const auto url = store::parse_url(input.from());
+    std::string name = url ? url->path.substr(url->path.rfind('/') + 1) : "";
+    if (name.empty()) name = url ? url->place : "input";
+    return fmt::format("{}/jobs/{}/{}/{}", inputs_root_, job.str(), input.name(), name);
+  }
+
   std::optional<Error> fill_start(JobToSubmit& submitted) {
     const v1::JobSpec& spec = submitted.spec;
     v1::ResolvedStart& start = *submitted.resolved.mutable_start();
@@ -196,6 +210,7 @@ class Filler {
 
   Submission& submission_;
   const NamedJobs& named_;
+  const std::string& inputs_root_;
   std::map<std::string, Stage> stages_;
   Resolved result_;
 };
@@ -294,18 +309,19 @@ std::vector<WantedJob> wanted_jobs(const Submission& submission) {
 }
 
 Result<Resolved> fill_in(Submission submission, const NamedJobs& named,
-                         const std::string& cluster_out) {
-  return Filler(submission, named, cluster_out).run();
+                         const std::string& cluster_out, const std::string& inputs_root) {
+  return Filler(submission, named, cluster_out, inputs_root).run();
 }
 
 void resolve(Edge& edge, const JobAccess& access, const View& view, Submission submission,
              std::move_only_function<void(Result<Resolved>)> done) {
   const std::vector<WantedJob> wanted = wanted_jobs(submission);
   find_named(edge, access, view, wanted,
-             [cluster_out = edge.new_outputs(), submission = std::move(submission),
+             [cluster_out = edge.new_outputs(), inputs_root = edge.inputs_root,
+              submission = std::move(submission),
               done = std::move(done)](Result<NamedJobs> named) mutable {
                if (!named) return done(fail(std::move(named.error())));
-               done(fill_in(std::move(submission), *named, cluster_out));
+               done(fill_in(std::move(submission), *named, cluster_out, inputs_root));
              });
 }
 

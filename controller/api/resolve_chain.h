@@ -57,7 +57,7 @@ void resolve(Edge& edge, const JobAccess& access, const View& view, Submission s
 // The pure part of resolve(). `named` is what find_named() found for wanted_jobs().
 std::vector<WantedJob> wanted_jobs(const Submission& submission);
 Result<Resolved> fill_in(Submission submission, const NamedJobs& named,
-                         const std::string& cluster_out);
+                         const std::string& cluster_out, const std::string& inputs_root);
 
 // The newest checkpoint of the job that is not quarantined, or that of start.step. Nothing: there
 // is none, and the job may begin anew. Unsatisfiable: it may not.

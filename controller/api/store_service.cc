@@ -10,6 +10,7 @@
 #include "common/store/store_url.h"
 #include "controller/api/owned_name.h"
 #include "controller/core/stores/stores.h"
+#include "controller/secrets/hidden.h"
 
 namespace muster::controller {
 namespace {
@@ -17,11 +18,20 @@ namespace {
 constexpr int kNamesMost = 10;
 constexpr std::size_t kNameMost = 1024, kTroubleMost = 2048;  // of what a node says
 
+// Without its CA, which has KiB.
 void fill(v1::Store& to, const core::OwnedName& key, const core::StoreRecord& store) {
   to.set_name(key.name);
   to.set_owner(key.owner);
   to.set_shared(key.shared);
-  *to.mutable_profile() = store.profile;
+  v1::StoreProfile& profile = *to.mutable_profile();
+  profile.set_url(store.profile.url());
+  profile.set_endpoint(store.profile.endpoint());
+  profile.set_region(store.profile.region());
+  profile.set_path_style(store.profile.path_style());
+  profile.set_proxy(store.profile.proxy());
+  profile.set_user(store.profile.user());
+  profile.set_secret(store.profile.secret());
+  profile.set_host_key(store.profile.host_key());
   *to.mutable_set_at() = to_proto(store.set_at);
   to.set_actor(store.actor);
 }
@@ -49,18 +59,20 @@ class CheckCall final : public grpc::ServerUnaryReactor {
   void refuse(const Error& error) {
     end(rpc::to_status(error), [](v1::CheckStoreResponse&) {});
   }
-  void set_ticket(const std::string& ticket) {
+  // False: it is over, and nobody would drop the ticket.
+  bool set_ticket(const std::string& ticket) {
     const MutexLock lock(mutex_);
     ticket_ = ticket;
+    return !over_;
   }
   void OnCancel() override {
+    end(grpc::Status::CANCELLED, [](v1::CheckStoreResponse&) {});
     std::string ticket;
     {
       const MutexLock lock(mutex_);
       ticket = ticket_;
     }
     if (!ticket.empty()) drop_(ticket);
-    end(grpc::Status::CANCELLED, [](v1::CheckStoreResponse&) {});
   }
   void OnDone() override { self_.reset(); }
 
@@ -111,10 +123,7 @@ grpc::ServerUnaryReactor* StoreService::ListStores(grpc::CallbackServerContext* 
                       "are your own and the shared ones"}));
     answer_from_view(edge_, reactor, [response, all, user = access.user()](const View& view) {
       for (const auto& [key, store] : view.ledger.stores)
-        if (all || key.shared || key.owner == user) {
-          fill(*response->add_stores(), key, store);
-          response->mutable_stores()->rbegin()->mutable_profile()->clear_ca();  // of KiB each
-        }
+        if (all || key.shared || key.owner == user) fill(*response->add_stores(), key, store);
       return grpc::Status::OK;
     });
   });
@@ -151,26 +160,30 @@ grpc::ServerUnaryReactor* StoreService::CheckStore(grpc::CallbackServerContext* 
     check.set_url(store::text_of(url));
     *check.mutable_profile() = record.profile;
     later_.post("check store", [this, call, check = std::move(check), node, name = key.name,
-                                shared = key.shared,
+                                shared = key.shared, user, secret = secret.name,
                                 item = secret.name.empty() ? "" : known->second.item]() mutable {
+      Hidden hidden;
       if (!item.empty()) {
         auto value = vault_.get(item);
         if (!value) return call->refuse(value.error());
+        hidden.add(secret, *value);
         check.set_key(*std::move(value));
       }
       checks_.begin(
-          node, std::move(check), [call](const std::string& ticket) { call->set_ticket(ticket); },
-          [call, name, shared](Result<v1::ReportStoreRequest> report) {
+          node, user, std::move(check),
+          [call](const std::string& ticket) { return call->set_ticket(ticket); },
+          [call, name, shared, hidden = std::move(hidden)](Result<v1::ReportStoreRequest> report) {
             if (!report) return call->refuse(report.error());
-            call->end(grpc::Status::OK, [&](v1::CheckStoreResponse& response) {
-              response.set_node(report->node());
-              response.set_store(name);
-              response.set_shared(shared);
-              response.set_trouble(report->trouble().substr(0, kTroubleMost));
-              response.set_count(report->count());
-              response.set_more(report->more());
+            call->end(grpc::Status::OK, [&](v1::CheckStoreResponse& to) {
+              to.set_node(report->node());
+              to.set_store(name);
+              to.set_shared(shared);
+              to.set_trouble(
+                  spec::readable(hidden.hide(report->trouble().substr(0, kTroubleMost))));
+              to.set_count(report->count());
+              to.set_more(report->more());
               for (int i = 0; i < std::min(report->names_size(), kNamesMost); ++i)
-                response.add_names(report->names(i).substr(0, kNameMost));
+                to.add_names(spec::readable(report->names(i).substr(0, kNameMost)));
             });
           });
     });

@@ -14,9 +14,10 @@
 namespace muster::controller {
 
 // Lets a node list what `check` names, as Hub::check_store does.
-using StoreChecker = std::function<void(
-    const NodeName& node, v1::StoreCheck check, std::function<void(const std::string&)> ticket,
-    std::move_only_function<void(Result<v1::ReportStoreRequest>)> done)>;
+using StoreChecker =
+    std::function<void(const NodeName& node, const std::string& user, v1::StoreCheck check,
+                       std::function<bool(const std::string&)> ticket,
+                       std::move_only_function<void(Result<v1::ReportStoreRequest>)> done)>;
 
 class StoreService final : public v1::StoreService::CallbackService {
  public:

@@ -174,6 +174,7 @@ class Folder {
     attempt.table_sha256 = event.table_sha256;
     attempt.saved = event.saved;
     attempt.secrets = event.secrets;
+    attempt.inputs = event.inputs;
     attempt.placed_at = at_;
     for (const PlacedNode& placed : event.nodes) {
       hold_devices(event, placed);

@@ -11,6 +11,7 @@
 #include "controller/core/decide.h"
 #include "controller/core/model/text.h"
 #include "controller/core/secrets/secrets.h"
+#include "controller/core/stores/stores.h"
 
 namespace muster::core {
 
@@ -222,6 +223,8 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
       return refuse(refused->code, doing + refused->message);
     auto already = succeeded_already(in.ledger, input.archived, one);
     if (!already) return refuse(already.error().code, doing + already.error().message);
+    if (auto refused = refuse_inputs(in.ledger, one.spec, input.owner))
+      return refuse(refused->code, doing + refused->message);
     if (auto refused = refuse_secrets(in.ledger, one.spec, input.owner))
       return refuse(refused->code, doing + refused->message);
     if (auto refused = refuse_place(in, one))

@@ -18,6 +18,7 @@
 #include "controller/core/recovery/unknown_success.h"
 #include "controller/core/recovery/verdict.h"
 #include "controller/core/secrets/secrets.h"
+#include "controller/core/stores/stores.h"
 
 namespace muster::core {
 namespace {
@@ -133,6 +134,8 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
   std::optional<ResumePoint> resume = newest_checkpoint(job->second);
   auto secrets = pinned_secrets(in.ledger, job->second, resume.has_value());
   if (!secrets) return nothing();
+  auto inputs = pinned_inputs(in.ledger, job->second, *secrets);
+  if (!inputs) return nothing();
   return accept(
       AttemptPlaced{.job = input.job,
                     .attempt = input.attempt,
@@ -141,7 +144,8 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
                     .resume = std::move(resume),
                     .table_sha256 = table_sha256(job->second.spec, input.attempt, input.nodes),
                     .saved = saved_before(in.ledger, job->second),
-                    .secrets = *std::move(secrets)});
+                    .secrets = *std::move(secrets),
+                    .inputs = *std::move(inputs)});
 }
 
 Decision decide_one(const Deciding& in, const ProposeCheckpoint& input) {

@@ -4,10 +4,10 @@
 namespace muster::core {
 
 Decision decide_one(const Deciding& in, const SetStore& input) {
-  return decide_set(in.ledger, input);
+  return decide_set_store(in.ledger, input);
 }
 Decision decide_one(const Deciding& in, const RemoveStore& input) {
-  return decide_remove(in.ledger, input);
+  return decide_remove_store(in.ledger, input);
 }
 
 }  // namespace muster::core

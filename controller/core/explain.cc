@@ -200,6 +200,7 @@ void explain_live(std::vector<std::string>& lines, const Presence& presence, con
     };
     add(copies_code(job.spec), "code.patches");
     add(fetches_files(job.spec), "shards of other nodes");
+    add(has_staged_input(job.spec), "inputs in stores");
     add(!runtime.image().empty(), "runtime.image");
     add(!runtime.setup().empty(), "runtime.setup");
     lines.push_back(fmt::format("attempt {} is being set up ({}) on {}, within {} a node",

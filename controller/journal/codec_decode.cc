@@ -281,6 +281,9 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       for (const pb::SavedBefore& one : from.saved()) to.saved.push_back(take(one));
       for (const pb::PinnedSecret& one : from.secrets())
         to.secrets.push_back({.name = one.name(), .item = one.item()});
+      for (const pb::PinnedInput& one : from.inputs())
+        to.inputs.push_back(
+            {.input = one.input(), .profile = one.profile(), .secret = one.secret()});
       return to;
     }
     case pb::Record::kAgentFact: {

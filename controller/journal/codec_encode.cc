@@ -233,6 +233,12 @@ struct Writer {
       to.add_secrets()->set_name(one.name);
       to.mutable_secrets()->rbegin()->set_item(one.item);
     }
+    for (const core::PinnedInput& one : from.inputs) {
+      pb::PinnedInput& input = *to.add_inputs();
+      input.set_input(one.input);
+      *input.mutable_profile() = one.profile;
+      input.set_secret(one.secret);
+    }
   }
   void operator()(const core::FactKind auto& from) const {
     auto& to = *record.mutable_agent_fact();

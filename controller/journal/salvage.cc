@@ -48,7 +48,7 @@ struct Source {
 Result<Source> open_source(const fs::path& file, const std::optional<Head>& head) {
   Source source;
   if (!is_there(file)) return source;
-  auto database = Database::open(file, Database::Mode::Inspect);
+  auto database = Database::open(file, Database::Mode::Inspect, kDatabaseText);
   // A database that is too damaged to be opened counts as empty; a disk that cannot be read does
   // not.
   const auto as_empty = [](Error error) -> Result<Source> {
@@ -116,7 +116,7 @@ Result<Salvage> salvage(const fs::path& dir, const std::optional<Head>& head) {
   }
   Salvage done;
   {
-    auto database = Database::open(copy, Database::Mode::Write);
+    auto database = Database::open(copy, Database::Mode::Write, kDatabaseText);
     if (!database) return fail(std::move(database.error()));
     // One file without a WAL next to it, because the file is about to be renamed.
     if (auto set = (*database)->execute("PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL");
@@ -177,7 +177,7 @@ Result<std::optional<std::string>> finish_salvage(const fs::path& dir) {
   if (!old_head) return fail(std::move(old_head.error()));
   Head head;
   {
-    auto database = Database::open(finished, Database::Mode::Write);
+    auto database = Database::open(finished, Database::Mode::Write, kDatabaseText);
     if (!database) return fail(std::move(database.error()));
     auto id = journal_id_of(**database);
     if (!id) return fail(std::move(id.error()));

@@ -73,7 +73,8 @@ fs::path SqliteJournal::database_file() const {
 
 Result<void> SqliteJournal::open_database(bool make) {
   auto database = Database::open(
-      database_file(), options_.read_only ? Database::Mode::Inspect : Database::Mode::Write);
+      database_file(), options_.read_only ? Database::Mode::Inspect : Database::Mode::Write,
+      kDatabaseText);
   if (!database) return fail(std::move(database.error()));
   auto id = journal_id_of(**database);
   if (!id) return fail(std::move(id.error()));
@@ -476,7 +477,7 @@ Result<ArchiveTable*> SqliteJournal::archive_to_read() {
   MUSTER_ASSERT(loaded_, "a journal used before it was loaded");
   if (options_.read_only) return &*archive_;  // that connection admits no other
   if (!read_archive_) {
-    auto database = Database::open(database_file(), Database::Mode::Read);
+    auto database = Database::open(database_file(), Database::Mode::Read, kDatabaseText);
     if (!database) return fail(std::move(database.error()));
     if (auto set = (*database)->execute("PRAGMA busy_timeout=2000; PRAGMA cell_size_check=ON; "
                                         "PRAGMA trusted_schema=OFF; PRAGMA query_only=ON");

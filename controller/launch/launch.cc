@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/engine/model/host_network.h"
@@ -77,6 +78,24 @@ void find_holders(engine::LaunchRequest& request, const core::JobRecord& job,
   if (stage != request.stage_shards.end()) request.resume_holders = stage->second.holders;
 }
 
+// The inputs that the node fetches. Their paths were chosen at the submission
+// (api/resolve_chain.cc).
+void add_staged(v1::NodeLaunch& launch, const core::JobRecord& job,
+                const core::AttemptRecord& attempt) {
+  for (const core::PinnedInput& one : attempt.inputs) {
+    const auto input = std::ranges::find(job.spec.inputs(), one.input, &v1::InputSpec::name);
+    const auto path = job.resolved.inputs().find(one.input);
+    if (input == job.spec.inputs().end() || path == job.resolved.inputs().end()) continue;
+    v1::StagedInput& staged = *launch.add_staged();
+    staged.set_name(one.input);
+    staged.set_url(input->from());
+    staged.set_path(path->second);
+    staged.set_root(path->second.substr(0, path->second.rfind("/jobs/" + job.id.str() + "/")));
+    *staged.mutable_profile() = one.profile;
+    staged.set_secret(one.secret);
+  }
+}
+
 }  // namespace
 
 engine::LaunchRequest launch_request(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved,
@@ -135,6 +154,7 @@ Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::Attem
   const auto plan = plan_attempt(attempt.table_sha256, request);
   if (!plan) return fail(plan.error());
   v1::NodeLaunch launch = engine::node_launch(request, *plan, part);
+  if (placed.rank_count > 0) add_staged(launch, job, attempt);
   if (const std::size_t bytes = launch.ByteSizeLong(); bytes > kPartBytesSendable) {
     return fail(ErrorCode::InvalidArgument,
                 "planning job '" + job.spec.name() + "' attempt " +

@@ -11,6 +11,8 @@
 #include "common/proto/proto_time.h"
 #include "common/rpc/status.h"
 #include "common/rpc/tls_port.h"
+#include "common/spec/keys/values.h"
+#include "common/store/rclone.h"
 #include "controller/core/hello.h"
 #include "controller/launch/launch.h"
 #include "controller/links/no_part.h"
@@ -33,6 +35,15 @@ void bound_heartbeat(v1::Heartbeat& heartbeat) {
     auto& samples = *reading.mutable_samples();
     if (samples.size() > kSamples) samples.DeleteSubrange(0, samples.size() - kSamples);
   }
+}
+
+// "has rclone 1.53.3, and 1.60 or later is needed; ..."
+std::string lacks_rclone(const v1::Inventory& inventory) {
+  const std::string has = inventory.rclone().empty()
+                              ? "has no rclone on its agent's PATH"
+                              : "has rclone " + spec::shown(inventory.rclone());
+  return fmt::format("{}, and {} or later is needed; install it there, and start the agent again",
+                     has, store::kRcloneLeast);
 }
 
 }  // namespace
@@ -221,42 +232,68 @@ grpc::ServerUnaryReactor* Hub::FetchSecrets(grpc::CallbackServerContext* context
 
 // --- stores --------------------------------------------------------------------------------------
 
-void Hub::check_store(const NodeName& node, v1::StoreCheck check,
-                      std::function<void(const std::string&)> ticket, StoreChecks::Done done) {
+Result<NodeName> Hub::node_to_check(const View& view, const NodeName& wanted) {
+  const auto fails = [&](ErrorCode code, std::string_view why) {
+    return fail(code,
+                fmt::format("checking a store: node '{}' {}", spec::shown(wanted.str()), why));
+  };
+  if (!wanted.str().empty()) {
+    const auto known = view.ledger.nodes.find(wanted);
+    if (known == view.ledger.nodes.end())
+      return fails(ErrorCode::NotFound, "is unknown; `muster node ls` lists the nodes");
+    if (!store::is_new_enough(known->second.inventory.rclone()))
+      return fails(ErrorCode::Unsatisfiable, lacks_rclone(known->second.inventory));
+    if (!sessions_.contains(wanted) || !peers_.is_welcomed(wanted))
+      return fails(ErrorCode::Unsatisfiable, "is not connected");
+    return wanted;
+  }
+  // The one with the least to do.
+  std::optional<NodeName> chosen;
+  std::size_t least = 0;
+  for (const auto& [name, entry] : sessions_) {
+    const auto known = view.ledger.nodes.find(name);
+    if (known == view.ledger.nodes.end() || !peers_.is_welcomed(name) ||
+        !store::is_new_enough(known->second.inventory.rclone()))
+      continue;
+    const std::size_t count = checks_.count_of(name);
+    if (chosen && count >= least) continue;
+    chosen = name;
+    least = count;
+  }
+  if (chosen) return *chosen;
+  return fail(ErrorCode::Unsatisfiable,
+              fmt::format("checking a store: no connected node has rclone {} or later on its "
+                          "agent's PATH; install it there, and start the agent again",
+                          store::kRcloneLeast));
+}
+
+void Hub::check_store(const NodeName& node, const std::string& user, v1::StoreCheck check,
+                      std::function<bool(const std::string&)> ticket, StoreChecks::Done done) {
   // Of those that read views: `done` is called whether or not the read is taken.
   const auto shared = std::make_shared<StoreChecks::Done>(std::move(done));
-  const bool taken = shell_.read([this, node, check = std::move(check), ticket = std::move(ticket),
-                                  shared](const View& view) mutable {
+  const bool taken = shell_.read([this, node, user, check = std::move(check),
+                                  ticket = std::move(ticket), shared](const View& view) mutable {
     shell_.strand().assert_on();
-    const auto could = [&](const NodeName& name) {
-      const auto known = view.ledger.nodes.find(name);
-      return known != view.ledger.nodes.end() && known->second.inventory.has_rclone() &&
-             peers_.is_welcomed(name);
-    };
-    const auto chosen = std::ranges::find_if(sessions_, [&](const auto& entry) {
-      return (node.str().empty() || entry.first == node) && could(entry.first);
-    });
-    if (chosen == sessions_.end())
-      return (*shared)(fail(
-          ErrorCode::Unreachable,
-          node.str().empty()
-              ? "checking a store: no connected node has rclone on its agent's PATH; install it "
-                "there (apt install rclone), and start the agent again"
-              : fmt::format("checking a store: node '{}' is not connected, or has no rclone on its "
-                            "agent's PATH; `muster node ls` lists the nodes",
-                            node.str())));
-    Session& session = *chosen->second.session;
+    const auto chosen = node_to_check(view, node);
+    if (!chosen) return (*shared)(fail(Error(chosen.error())));
+    Session& session = *sessions_.at(*chosen).session;
     auto opened = checks_.open(
-        chosen->first, session.instance(),
+        *chosen, session.instance(), user, view.now.boot,
         [shared](Result<v1::ReportStoreRequest> report) { (*shared)(std::move(report)); });
     if (!opened) return (*shared)(fail(std::move(opened.error())));
-    ticket(*opened);
+    if (!ticket(*opened)) return checks_.drop(*opened);  // nobody waits any more
     check.set_ticket(*opened);
+    // It lets a node call an address that a user has given, with a key of his.
+    log::info("a node checks a store", {{"node", chosen->str()},
+                                        {"user", user},
+                                        {"url", check.url()},
+                                        {"endpoint", check.profile().endpoint()}});
     if (session.want(std::move(check))) return;
     checks_.drop(*opened);
-    (*shared)(fail(ErrorCode::Unreachable, fmt::format("checking a store: node '{}' does not take "
-                                                       "its orders; look after that node",
-                                                       chosen->first.str())));
+    (*shared)(
+        fail(ErrorCode::Unsatisfiable, fmt::format("checking a store: node '{}' does not take "
+                                                   "its orders; see to that node",
+                                                   chosen->str())));
   });
   if (!taken)
     (*shared)(fail(ErrorCode::ResourceExhausted,

@@ -89,11 +89,12 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
                                         const v1::ReportStoreRequest* request,
                                         v1::ReportStoreResponse* response) override;
 
-  // Any thread. A node lists what `check` names: this one, or if it is empty any that has rclone.
-  // `done` is called once, here or later, unless drop_check() comes before; `ticket` is called
-  // before it, if a node was asked. Unreachable: no such node is there.
-  void check_store(const NodeName& node, v1::StoreCheck check,
-                   std::function<void(const std::string&)> ticket, StoreChecks::Done done);
+  // Any thread. A node lists what `check` names: this one, or if it is empty the one that has
+  // rclone and the least to do. `done` is called once, here or later, unless drop_check() comes
+  // before; `ticket` is called before it, if a node is to be asked, and says whether somebody still
+  // waits. Errors: NotFound, Unreachable, ResourceExhausted.
+  void check_store(const NodeName& node, const std::string& user, v1::StoreCheck check,
+                   std::function<bool(const std::string&)> ticket, StoreChecks::Done done);
   void drop_check(const std::string& ticket) { checks_.drop(ticket); }
 
   // Listener, on the strand
@@ -124,6 +125,8 @@ class Hub final : public v1::AgentService::CallbackService, public Listener, pub
   void send_authorities(Session& session);
   void find_files(const FileTransferPtr& transfer, const v1::FetchFilesRequest& request,
                   const View& view);
+  Result<NodeName> node_to_check(const View& view, const NodeName& wanted)
+      MUSTER_REQUIRES(shell_.strand());
   void check_own(const View& view, const NodeName& node, const JobId& job, AttemptNo attempt,
                  std::string_view doing) const;
   [[nodiscard]] core::Peers::View durable(const View& view) const;

@@ -1,21 +1,56 @@
 #include "controller/links/store_checks.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "common/base/random_hex.h"
 
 namespace muster::controller {
 
-Result<std::string> StoreChecks::open(const NodeName& node, const InstanceId& instance, Done done) {
+std::vector<StoreChecks::Check> StoreChecks::take_all(
+    const std::function<bool(const Check&)>& is_it) {
+  std::vector<Check> taken;
+  for (auto at = open_.begin(); at != open_.end();) {
+    if (!is_it(at->second)) {
+      ++at;
+      continue;
+    }
+    taken.push_back(std::move(at->second));
+    at = open_.erase(at);
+  }
+  return taken;
+}
+
+Result<std::string> StoreChecks::open(const NodeName& node, const InstanceId& instance,
+                                      const std::string& user, BootTime now, Done done) {
   auto ticket = random_hex(16, "checking a store");
   if (!ticket) return ticket;
-  const MutexLock lock(mutex_);
-  if (open_.size() >= kMost)
-    return fail(ErrorCode::ResourceExhausted,
-                "checking a store: " + std::to_string(kMost) +
-                    " checks are under way, which is the bound; try again in a minute");
-  open_.emplace(*ticket, Check{.node = node, .instance = instance, .done = std::move(done)});
+  std::vector<Check> late;
+  std::optional<Error> refusal;
+  {
+    const MutexLock lock(mutex_);
+    late = take_all([&](const Check& one) { return now - one.since > kLongest; });
+    const auto of_user = static_cast<std::size_t>(
+        std::ranges::count_if(open_, [&](const auto& entry) { return entry.second.user == user; }));
+    if (of_user >= kOfUserMost)
+      refusal = Error{ErrorCode::ResourceExhausted,
+                      "checking a store: " + std::to_string(kOfUserMost) +
+                          " checks of yours are under way, which is the bound; wait for one"};
+    else if (open_.size() >= kMost)
+      refusal = Error{ErrorCode::ResourceExhausted,
+                      "checking a store: " + std::to_string(kMost) +
+                          " checks are under way, which is the bound; try again in a minute"};
+    else
+      open_.emplace(*ticket, Check{.node = node,
+                                   .instance = instance,
+                                   .user = user,
+                                   .since = now,
+                                   .done = std::move(done)});
+  }
+  for (Check& one : late)
+    one.done(fail(ErrorCode::Unsatisfiable,
+                  "checking a store: node '" + one.node.str() + "' has not answered"));
+  if (refusal) return fail(*std::move(refusal));
   return ticket;
 }
 
@@ -40,21 +75,20 @@ void StoreChecks::drop(const std::string& ticket) {
 }
 
 void StoreChecks::node_gone(const NodeName& node) {
-  std::vector<Done> gone;
+  std::vector<Check> gone;
   {
     const MutexLock lock(mutex_);
-    for (auto at = open_.begin(); at != open_.end();) {
-      if (at->second.node != node) {
-        ++at;
-        continue;
-      }
-      gone.push_back(std::move(at->second.done));
-      at = open_.erase(at);
-    }
+    gone = take_all([&](const Check& one) { return one.node == node; });
   }
-  for (Done& done : gone)
-    done(fail(ErrorCode::Unreachable,
-              "checking a store: node '" + node.str() + "' has gone before it answered"));
+  for (Check& one : gone)
+    one.done(fail(ErrorCode::Unsatisfiable,
+                  "checking a store: node '" + node.str() + "' has gone before it answered"));
+}
+
+std::size_t StoreChecks::count_of(const NodeName& node) {
+  const MutexLock lock(mutex_);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(open_, [&](const auto& entry) { return entry.second.node == node; }));
 }
 
 }  // namespace muster::controller

@@ -37,6 +37,7 @@ const std::map<std::string, void (*)(std::string_view)> kTargets = {{"access", a
                                                                     {"frames", frames},
                                                                     {"hosts", hosts},
                                                                     {"known_hosts", known_hosts},
+                                                                    {"listing", listing},
                                                                     {"log", log},
                                                                     {"patch", patch},
                                                                     {"probe", probe},

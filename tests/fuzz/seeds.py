@@ -350,6 +350,32 @@ def known_hosts():
     ]
 
 
+def listing():
+    """Lines as rclone 1.60 prints them."""
+
+    def entry(name, size=5, time="2026-11-28T03:28:22Z", is_dir="false", md5=""):
+        hashes = f',"Hashes":{{"md5":"{md5}"}}' if md5 else ""
+        return f'{{"Path":"{name}","Name":"x","Size":{size},"ModTime":"{time}","IsDir":{is_dir}{hashes}}}'
+
+    def whole(*entries):
+        return "[\n" + ",\n".join(entries) + "\n]\n"
+
+    log = '{"level":"notice","msg":"x"}\n'
+    p_dir = entry("p", -1, "", "true")
+    return [
+        whole(entry("b", md5="415290769594460e2e485922904f345d"), entry("a/x"), entry("d/e", -1, "", "true"), entry("d", -1, "", "true")),
+        whole(entry("p"), entry("p-x"), entry("p.x"), entry("p/q")),
+        whole(entry("p"), p_dir) + log,
+        log + whole(entry("a␊", 9223372036854775807), entry("‛␊", 18446744073709551615), entry("‛．‛．"), entry("．")),
+        whole(entry("a", time="1970-01-01T09:00:00+09:00"), entry("c", time="2026-11-28T07:14:58.543374147Z")),
+        "[\n" + entry("a") + log + ",\n" + entry("b") + "\n]\n",
+        whole(entry("a", -1)),
+        whole(entry("a\\nb"), entry("..")),
+        whole(entry("a" * 255 + "/" + "b/" * 200 + "c")),
+        "[\n]\n",
+    ]  # fmt: skip
+
+
 def diff():
     body = b"@@ -1,3 +1,4 @@ def f():\n a\n-b\n+B\n+C\n c\n@@ -20 +21 @@\n-x\n\\ No newline at end of file\n+y\n"
     git = b"diff --git a/t/x.py b/t/x.py\nindex 1..2 100644\n--- a/t/x.py\n+++ b/t/x.py\n" + body
@@ -418,6 +444,10 @@ WORDS = {
     "patch": r"""
         "#at " "#var " "[type=" "<<: *" "&a " "*a" "!!str " "- " ": " "{}" "[]" "|" ">-" "null" "export " "<<EOF" "$(" "${" "(("
     """,
+    "listing": r"""
+        "{\"Path\":\"" "\",\"Size\":" "\",\"ModTime\":\"" "\",\"IsDir\":true}" ",\"IsDir\":false}" "\"Hashes\":{\"md5\":\"" "{\"level\":" "\x0a]\x0a" "[\x0a" ",\x0a"
+        "\\u0000" "\\n" "../" "/" "-1" "18446744073709551615" "1970-01-01T00:00:00Z" "+09:00" "\xe2\x80\x9b" "\xe2\x90\x8a" "\xe2\x90\xa1" "\xef\xbc\x8e"
+    """,
     "log": r"""
         "elapsed time per iteration (ms):" "lm loss:" "iteration" "Epoch:[" "loss:" "ERROR" "Traceback (most recent call last)" "RuntimeError:"
         "EI0006:" "ERR01100" "[rank0]: " "nan" "inf"
@@ -456,6 +486,7 @@ def write(target, folder):
         "frames": frames,
         "hosts": hosts,
         "known_hosts": known_hosts,
+        "listing": listing,
         "log": log,
         "patch": patch,
         "probe": probe,

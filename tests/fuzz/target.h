@@ -43,6 +43,7 @@ void enrol(std::string_view input);
 void frames(std::string_view input);
 void hosts(std::string_view input);
 void known_hosts(std::string_view input);
+void listing(std::string_view input);
 void log(std::string_view input);
 void patch(std::string_view input);
 void probe(std::string_view input);

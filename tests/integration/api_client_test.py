@@ -163,6 +163,7 @@ class ApiClient(unittest.TestCase):
             "muster.v1.AgentService",
             "muster.v1.CertificateService",
             "muster.v1.SecretService",
+            "muster.v1.StoreService",
             "grpc.health.v1.Health",
         ):
             self.assertIn(name, services)

@@ -926,6 +926,35 @@ class Certificates(Case):
                 self.check_output(self.cluster, title, done, code)
         self.assertEqual(self.cluster.output("secret", "ls", "-o", "name"), "")
 
+    def test_stores(self):
+        over_tcp = ["--controller", self.address, "--credentials", self.user]
+        no_pem = self.cluster.write("no.pem", "\x01 no certificate\n")
+        s3 = ["add", "s", "s3://bucket", "--user", "AKID"]
+        for title, before, words, key, code in (
+            ("a store is added for no URL of one", [], ["add", "s", "gs://bucket"], "", 64),
+            ("a store of OBS is added without its endpoint", [], ["add", "s", "obs://"], "", 64),
+            ("a store is added with a password in its URL", [], ["add", "s", "webdav://ann:pw@host"], "", 64),
+            ("a store is added with a CA that is none", [], ["add", "s", "s3://bucket", "--ca", no_pem], "", 64),
+            ("a store is added with a CA that is not there", [], ["add", "s", "s3://bucket", "--ca", "nowhere"], "", 10),
+            ("a store of sftp is added without the host's key", [], ["add", "s", "sftp://host", "--user", "ann"], "pw", 64),
+            ("a store of a directory is added without its path", [], ["add", "s", "dir://data"], "", 64),
+            ("a store of everything would send its password anywhere", [], ["add", "s", "webdav://", "--user", "ann"], "pw", 64),
+            ("a store is added without its key", [], s3, "", 64),
+            ("a store is added with a key file and no user", [], ["add", "s", "s3://bucket", "--key-file", no_pem], "", 64),
+            ("a store is added with a secret that is not there", [], [*s3, "--secret", "none"], "", 64),
+            ("a store is added under a name that is none", [], ["add", "../x", "s3://bucket"], "", 64),
+            ("a shared store is added by a user", over_tcp, ["add", "s", "s3://bucket", "--shared"], "", 11),
+            ("the stores of all are listed by a user", over_tcp, ["ls", "--all"], "", 11),
+            ("a URL without a store is checked", [], ["check", "obs://bucket/x"], "", 10),
+            ("what is no URL is checked", [], ["check", "bucket"], "", 64),
+            ("a store that is not there is removed", [], ["rm", "s"], "", 10),
+        ):  # fmt: skip
+            with self.subTest(title):
+                done = self.cluster.muster(*before, "store", *words, stdin=key)
+                self.check_output(self.cluster, title, done, code)
+        self.assertEqual(self.cluster.output("store", "ls", "-o", "name"), "")
+        self.assertEqual(self.cluster.output("secret", "ls", "-o", "name"), "", "a refused store leaves no key")
+
     def test_revoking(self):
         over_tcp = ["--controller", self.address, "--credentials", self.user]
         for title, before, words, code in (

@@ -55,6 +55,10 @@ VERBS = [
     ("secret", "set", "s"),
     ("secret", "ls"),
     ("secret", "rm", "s"),
+    ("store", "add", "s", "https://host"),
+    ("store", "ls"),
+    ("store", "check", "https://host/x"),
+    ("store", "rm", "s"),
     ("node", "replace", "n"),
     ("cancel", "j"),
     ("env", "j", "--rank", "1"),
@@ -78,6 +82,8 @@ DOCUMENTS = [
     ("cert", "ca"),
     ("token", "ls"),
     ("secret", "ls"),
+    ("store", "ls"),
+    ("store", "check", "https://host/x"),
     ("env", "j", "--rank", "1"),
 ]
 
@@ -229,11 +235,11 @@ class HostileText(Case):
         protos = glob.glob(os.path.join(ROOT, "proto/muster/v1/*.proto"))
         compile_protos(classes, *protos, includes=[os.path.join(ROOT, "proto")])
         sys.path.insert(0, classes)
-        from muster.v1 import certificate_service_pb2, event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2, secret_service_pb2  # fmt: skip
+        from muster.v1 import certificate_service_pb2, event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2, secret_service_pb2, store_service_pb2  # fmt: skip
 
         sys.path.remove(classes)
         made = {}
-        modules = (certificate_service_pb2, event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2, secret_service_pb2)  # fmt: skip
+        modules = (certificate_service_pb2, event_pb2, job_pb2, job_service_pb2, node_pb2, node_service_pb2, secret_service_pb2, store_service_pb2)  # fmt: skip
         for module in modules:
             for name, message in module.DESCRIPTOR.message_types_by_name.items():
                 made[message.full_name] = getattr(module, name)
@@ -242,6 +248,7 @@ class HostileText(Case):
             node_service_pb2.DESCRIPTOR.services_by_name["NodeService"],
             certificate_service_pb2.DESCRIPTOR.services_by_name["CertificateService"],
             secret_service_pb2.DESCRIPTOR.services_by_name["SecretService"],
+            store_service_pb2.DESCRIPTOR.services_by_name["StoreService"],
         ]
         cls.hostile = Hostile(services, made)
         cls.server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=4))
@@ -307,7 +314,8 @@ class HostileText(Case):
             for form in ("json", "jsonl", "yaml"):
                 with self.subTest(verb=" ".join(verb), form=form):
                     done = self.ask(*verb, "-o", form)
-                    self.assertEqual(done.code, 0, done)
+                    troubled = verb[:2] == ("store", "check")  # it has a sentence of trouble
+                    self.assertEqual(done.code, int(troubled), done)
                     self.assert_text(done.out, done)
                     if form == "jsonl":
                         self.assertTrue(

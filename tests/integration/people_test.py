@@ -326,6 +326,7 @@ class EveryCall(People):
     refused_inside = {
         ("node", "/muster.v1.AgentService/FetchFiles"),
         ("node", "/muster.v1.AgentService/FetchSecrets"),
+        ("node", "/muster.v1.AgentService/ReportStore"),
         ("Admin", "/muster.v1.CertificateService/CreateToken"),
     }
 

@@ -1,19 +1,19 @@
 #!/usr/bin/python3
 """Stores of users: set over TLS, and looked at by a node with a real rclone against real ends.
 
-Run:  /usr/bin/python3 tests/integration/stores_test.py [-v] [CASE]       (needs rclone, openssl)
+Run:  /usr/bin/python3 tests/integration/stores_test.py [-v] [CASE]       (needs rclone, openssl, s3rver)
 """
 
 import json
 import os
-import re
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import Cluster, wait_until  # noqa: E402
+from cluster import Cluster  # noqa: E402
 from people_test import ACCESS  # noqa: E402
+from store_ends import S3End, serve_http, serve_rclone  # noqa: E402
 
 PASSWORD = 'pl4nted p"ass'
 
@@ -30,21 +30,8 @@ class Stores(unittest.TestCase):
     def by(self, user, *args, code=0, **options):
         return self.cluster.muster(*args, env=self.cluster.over_tcp(user), code=code, **options)
 
-    def serve(self, kind, *args):
-        """A real end with the directory `data`: its port."""
-        log = self.cluster.path(f"{kind}.log")
-        with open(log, "w", encoding="utf-8") as file:
-            process = subprocess.Popen(["rclone", "serve", kind, self.cluster.path("data"), "--addr", "127.0.0.1:0", *args], stdout=file, stderr=file)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-
-        def port():
-            with open(log, encoding="utf-8") as file:
-                found = re.search(r"(?:127\.0\.0\.1|localhost):(\d+)", file.read())
-            return found and int(found[1]) or 0
-
-        wait_until(port, what=f"an end of {kind}")
-        return port()
+    def serve(self, kind, *options):
+        return serve_rclone(self, kind, self.cluster.path("data"), *options)
 
     def check(self, url, user="ann", code=0):
         shown = self.by(user, "store", "check", url, "-o", "json", code=code)
@@ -93,8 +80,18 @@ class Ends(Stores):
         self.by("ann", *add, "--host-key", self.cluster.write("other", f"[127.0.0.1]:{port} {other}\n"))
         self.assertIn("knownhosts: key mismatch", self.trouble(f"sftp://127.0.0.1:{port}/wiki"))
 
+    def test_s3_with_a_key(self):
+        end = S3End(self, self.cluster.path("s3"))
+        end.put(self.cluster.path("data"), "data")
+        add = ["store", "add", "s3", "s3://", "--endpoint", f"http://127.0.0.1:{end.port}", "--path-style", "--user", end.USER]
+        self.by("ann", *add, stdin=end.KEY)
+        self.assertEqual(self.check("s3://data/wiki")["names"], ["a b.txt"])
+        self.assertIn("directory not found", self.trouble("s3://nowhere/wiki"))
+        self.by("ann", *add[:-1], "NOBODY", stdin=end.KEY)
+        self.assertIn("InvalidAccessKeyId", self.trouble("s3://data/wiki"))
+
     def test_http_and_a_directory(self):
-        port = self.serve("http")
+        port = serve_http(self, self.cluster.path("data"))
         self.by("ann", "store", "add", "web", f"http://127.0.0.1:{port}")
         self.assertEqual(self.check(f"http://127.0.0.1:{port}/wiki")["names"], ["a b.txt"])
         self.by("ann", "store", "add", "local", "dir://data", "--endpoint", self.cluster.path("data"))
@@ -105,8 +102,8 @@ class Ends(Stores):
         self.by("ann", "store", "add", "dav", "webdav://data", "--endpoint", "http://127.0.0.1:1")
         self.assertIn("connection refused", self.trouble("webdav://data/wiki"))
         self.agent.stop()
-        refused = self.by("ann", "store", "check", "webdav://data/wiki", code=13)
-        self.assertIn("no connected node has rclone on its agent's PATH", refused.err)
+        refused = self.by("ann", "store", "check", "webdav://data/wiki", code=2)
+        self.assertIn("no connected node has rclone 1.60 or later on its agent's PATH", refused.err)
         self.assertIn("no store is for it", self.by("ann", "store", "check", "obs://data", code=10).err)
 
 

@@ -334,6 +334,7 @@ void start_failed(World& world, const Command& command) {
                                        : why == "disk"       ? v1::START_FAILURE_DISK
                                        : why == "node"       ? v1::START_FAILURE_NODE
                                        : why == "checkpoint" ? v1::START_FAILURE_CHECKPOINT
+                                       : why == "inputs"     ? v1::START_FAILURE_INPUTS
                                        // from an agent that knows more kinds
                                        : why == "newer" ? static_cast<v1::StartFailure>(99)
                                                         : v1::START_FAILURE_LAUNCH);

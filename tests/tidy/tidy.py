@@ -400,6 +400,7 @@ OTHERS = (
     "tests/dumps/",
     "tests/unit/patch/cases.txt",
     "tests/unit/import/exported_test.cc",
+    "tests/s3_end/package-lock.json",
 )  # words of other people's programs
 PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

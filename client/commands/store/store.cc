@@ -14,6 +14,7 @@
 #include "client/render/text.h"
 #include "common/io/file.h"
 #include "common/proto/proto_time.h"
+#include "common/store/profile.h"
 
 namespace muster::client {
 namespace {
@@ -38,7 +39,6 @@ Result<void> read_files(const StoreOptions& options, v1::StoreProfile& profile) 
   if (options.host_key_file.empty()) return {};
   auto line = io::read_file(options.host_key_file, kFileMost);
   if (!line) return fail(std::move(line.error()));
-  while (line->ends_with('\n') || line->ends_with('\r')) line->pop_back();
   profile.set_host_key(*std::move(line));
   return {};
 }
@@ -66,8 +66,11 @@ Result<int> set_store(const Context& context, const StoreOptions& options) {
   profile = options.profile;
   if (auto read = read_files(options, profile); !read) return fail(std::move(read.error()));
   if (!profile.user().empty() && profile.secret().empty()) {
-    if (auto set = set_key(context, options); !set) return fail(std::move(set.error()));
+    // A profile that is none must not change the key of the store that is there.
     profile.set_secret(secret_of(options.name));
+    if (const auto sound = store::check_profile(profile); !sound)
+      return fail(Error(sound.error()).in(fmt::format("setting store '{}'", options.name)));
+    if (auto set = set_key(context, options); !set) return fail(std::move(set.error()));
   }
   const auto answer = ask(context, &Stores::SetStore, request);
   if (!answer) return fail(Error(answer.error()));
@@ -143,7 +146,8 @@ Result<int> check_store(const Context& context, const v1::CheckStoreRequest& req
                  fmt::format("{}store '{}', seen from node '{}'", answer.shared() ? "shared " : "",
                              render::printable(answer.store()), render::printable(answer.node()));
              if (!answer.trouble().empty())
-               return fmt::print("{}: {}\n", by, render::printable(answer.trouble()));
+               return fmt::print("{}: {}: {}\n", by, render::printable(request.url()),
+                                 render::printable(answer.trouble()));
              fmt::print("{}: {}{} entries\n", by, answer.count(), answer.more() ? " or more" : "");
              for (const std::string& name : answer.names())
                fmt::print("  {}\n", render::printable(name));
@@ -161,7 +165,7 @@ Result<int> remove_store(const Context& context, const StoreOptions& options) {
   request.set_owner(options.owner);
   const auto answer = ask(context, &Stores::RemoveStore, request);
   if (!answer) return fail(Error(answer.error()));
-  fmt::print("{} removed; its secret stays ('muster secret ls')\n",
+  fmt::print("{} removed; its secret, if it has one, stays ('muster secret ls')\n",
              render::printable(options.name));
   return kOk;
 }
@@ -173,7 +177,7 @@ void add_field(CLI::App& command, const std::string& option, const std::string& 
   command.add_option_function<std::string>(option, std::move(set), help)->type_name(type);
 }
 
-void add_add(CLI::App& app, Context& context, int& exit) {
+void add_store_add(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand("add", "Make a store, or change it whole");
   auto options = std::make_shared<StoreOptions>();
   v1::StoreProfile* profile = &options->profile;
@@ -200,13 +204,16 @@ void add_add(CLI::App& app, Context& context, int& exit) {
   add_field(*command, "--user",
             "access key ID, or the name of the user; its key is read from standard input", "ID",
             [profile](const std::string& value) { profile->set_user(value); });
-  command->add_option("--key-file", options->key_file, "read the key from this file")
-      ->type_name("FILE");
+  CLI::Option* key_file =
+      command->add_option("--key-file", options->key_file, "read the key from this file")
+          ->type_name("FILE")
+          ->needs("--user");
   add_field(*command, "--secret", "the key is this secret, which is there already", "NAME",
             [profile](const std::string& value) { profile->set_secret(value); });
+  key_file->excludes("--secret");
   command
       ->add_option("--host-key", options->host_key_file,
-                   "of sftp: a file with the host's line of known_hosts")
+                   "of sftp: a file with what ssh-keyscan prints of the host")
       ->type_name("FILE");
   command->add_flag("--shared", options->shared, "for every user's jobs; only admins");
   command->footer(
@@ -220,7 +227,7 @@ void add_add(CLI::App& app, Context& context, int& exit) {
             [options](const Context& chosen) { return set_store(chosen, *options); });
 }
 
-void add_check(CLI::App& app, Context& context, int& exit) {
+void add_store_check(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand(
       "check", "Let a node list what is at a URL, as a job of yours would reach it");
   auto request = std::make_shared<v1::CheckStoreRequest>();
@@ -236,16 +243,16 @@ void add_check(CLI::App& app, Context& context, int& exit) {
           "--node", [request](const std::string& value) { request->set_node(value); },
           "this node; without it any that has rclone")
       ->type_name("NODE");
-  add_output_option(*command, *output);
+  add_output_option(*command, *output, render::Names::No);
   command->footer(
-      "exit codes: 0 it was listed  1 it was not, and the sentence says why  10 no store is for "
-      "this URL  13 no such node is there");
+      "exit codes: 0 it was listed  1 it was not, and the sentence says why  2 no node that could "
+      "list it is there  10 no store is for this URL  13 controller unreachable");
   on_chosen(*command, context, exit, [request, output](const Context& chosen) {
     return check_store(chosen, *request, *output);
   });
 }
 
-void add_ls(CLI::App& app, Context& context, int& exit) {
+void add_store_ls(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand("ls", "List your stores and the shared ones");
   auto options = std::make_shared<StoreOptions>();
   auto output = std::make_shared<std::string>("table");
@@ -256,7 +263,7 @@ void add_ls(CLI::App& app, Context& context, int& exit) {
   });
 }
 
-void add_rm(CLI::App& app, Context& context, int& exit) {
+void add_store_rm(CLI::App& app, Context& context, int& exit) {
   CLI::App* command = app.add_subcommand("rm", "Remove a store: no further attempt uses it");
   auto options = std::make_shared<StoreOptions>();
   command->add_option("name", options->name, "its name")->required()->type_name("NAME");
@@ -273,10 +280,10 @@ void add_store(CLI::App& app, Context& context, int& exit) {
   CLI::App* command =
       app.add_subcommand("store", "Object storage and other places of data: add, ls, check, rm");
   command->require_subcommand(1);
-  add_add(*command, context, exit);
-  add_ls(*command, context, exit);
-  add_check(*command, context, exit);
-  add_rm(*command, context, exit);
+  add_store_add(*command, context, exit);
+  add_store_ls(*command, context, exit);
+  add_store_check(*command, context, exit);
+  add_store_rm(*command, context, exit);
 }
 
 }  // namespace muster::client

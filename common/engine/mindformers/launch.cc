@@ -298,12 +298,13 @@ void check_no_object_storage(const CommandLine& command, Problems& problems) {
         {.key = command[i].key,
          .message = fmt::format(
              "{}{}'{}' is in object storage: outside ModelArts run_mindformer.py copies nothing "
-             "from or to it, and this release of muster does not either; give a path that the "
-             "nodes have{}",
+             "from or to it{}",
              ranktable::shown(name), name.empty() ? "" : " ", ranktable::shown(value),
              name == "--remote_save_url"
-                 ? ", or leave it out and copy the output directory yourself"
-                 : "")});
+                 ? ", and this release of muster uploads nothing; leave it out, and copy the "
+                   "output directory yourself"
+                 : "; write inputs: {data: URL} and ${inputs.data} here, so that muster fetches "
+                   "it")});
   }
 }
 

@@ -202,6 +202,9 @@ struct Engine {
   bool hccl = false;
   bool torch_workers = false;  // its ranks are PyTorch's, with torchrun's variables
   bool any_program = false;    // muster knows nothing of what is run
+  // Arguments that name data to read. Where one's value is the URL of a store, the data is an input
+  // of that name, and the argument gets its path.
+  std::span<const std::string_view> input_options = {};
   bool own_arguments = false;  // it has a parser of arguments of its own, whose flags muster knows
   // Whether its ranks find each other by a rank table, as launch.launcher has it.
   bool (*by_table)(const v1::JobSpec&) = nullptr;

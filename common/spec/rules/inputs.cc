@@ -7,13 +7,15 @@
 #include "common/spec/keys/names.h"
 #include "common/spec/keys/values.h"
 #include "common/spec/rules/checks.h"
+#include "common/store/store_url.h"
 
 namespace muster::spec {
 namespace {
 
 constexpr int kInputsMost = 64;
 constexpr std::string_view kInputForms =
-    "a path, absolute or relative to the spec's directory | stage:S/DIR | job:J/DIR";
+    "a path, absolute or relative to the spec's directory | URL of a store | stage:S/DIR | "
+    "job:J/DIR";
 
 }  // namespace
 
@@ -32,7 +34,10 @@ void check_inputs(Draft& draft) {
     const Source source = source_of(input.from());
     if (input.from().empty())
       draft.problem(key, fmt::format("does not say where it is ({})", kInputForms));
-    else if (std::string wrong = source_problem(spec, input.from(), kInputForms); !wrong.empty())
+    else if (store::is_url(input.from())) {
+      if (const auto url = store::parse_url(input.from()); !url)
+        draft.problem(key, fmt::format("'{}': {}", shown(input.from()), url.error().message));
+    } else if (std::string wrong = source_problem(spec, input.from(), kInputForms); !wrong.empty())
       draft.problem(key, std::move(wrong));
     else if (!source.kind.empty() && source.below.empty())
       draft.problem(

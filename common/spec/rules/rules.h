@@ -33,6 +33,9 @@ void complete_job(Draft& draft);
 void complete_code(Draft& draft);
 void complete_runtime(Draft& draft);
 void complete_launch(Draft& draft);
+// An argument of the engine's own that names data in a store becomes an input: as if the spec had
+// it below inputs, and ${inputs.NAME} in the argument's place. Before check_inputs.
+void complete_arguments(Draft& draft);
 // After complete_launch: the user's rank table fits launch.per.
 void complete_resources(Draft& draft);
 void complete_network(Draft& draft);

@@ -26,7 +26,7 @@ namespace muster::core {
 
 enum class FailureClass { UserError, Signal, Oom, Node, Launch, Worker, Operator };
 // Whose fault each one is: start_failures.h.
-enum class StartFailure { Gone, Launch, Port, Disk, Node, Checkpoint };
+enum class StartFailure { Gone, Launch, Port, Disk, Node, Checkpoint, Inputs };
 // Why no process of an attempt is left on a node: muster.v1.SweptWhy explains each.
 enum class SweptWhy {
   Ended,
@@ -172,6 +172,7 @@ struct AttemptPlaced {
   std::string table_sha256;             // of the rank table; empty: no table
   std::vector<SavedBefore> saved = {};  // by earlier jobs, for what a node's script may load
   std::vector<PinnedSecret> secrets = {};
+  std::vector<PinnedInput> inputs = {};  // those that are in stores
 };
 // --- what agents report (muster.v1.Fact; fact.h converts) ----------------------------------------
 // `node_time` is by the node's own wall clock. `controller_time` is the same moment by the

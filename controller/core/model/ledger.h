@@ -82,6 +82,7 @@ struct AttemptRecord {
   std::string table_sha256;        // of the rank table; empty: no table
   std::vector<SavedBefore> saved;  // as in AttemptPlaced
   std::vector<PinnedSecret> secrets;
+  std::vector<PinnedInput> inputs;
   WallTime placed_at{};
   std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
   std::optional<WallTime> fault_time;   // as in AttemptBroke

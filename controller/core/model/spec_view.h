@@ -2,9 +2,12 @@
 // field existed. Pure.
 #pragma once
 
+#include <algorithm>
+
 #include "common/base/lease.h"
 #include "common/base/time.h"
 #include "common/proto/proto_time.h"
+#include "common/store/store_url.h"
 #include "muster/v1/spec.pb.h"
 
 namespace muster::core {
@@ -50,13 +53,20 @@ inline bool fetches_files(const v1::JobSpec& spec) {
 }
 // Each node makes a copy of the code.
 inline bool copies_code(const v1::JobSpec& spec) { return !spec.code().patches().empty(); }
+// Each node fetches inputs from stores.
+inline bool has_staged_input(const v1::JobSpec& spec) {
+  return std::ranges::any_of(
+      spec.inputs(), [](const v1::InputSpec& input) { return store::is_url(input.from()); });
+}
 // How long copying the code, fetching files, loading runtime.image and running runtime.setup may
-// delay a start; each has the same limit. Zero: the job has none of them.
+// delay a start; each has the same limit. Inputs may have a day: an agent gives up by itself when
+// nothing comes. Zero: the job has none of them.
 inline Duration setup_time(const v1::JobSpec& spec) {
   const int parts = (copies_code(spec) ? 1 : 0) + (spec.runtime().setup().empty() ? 0 : 1) +
                     (spec.runtime().image().empty() ? 0 : 1) + (fetches_files(spec) ? 1 : 0);
   return parts * (spec.runtime().has_setup_timeout() ? to_duration(spec.runtime().setup_timeout())
-                                                     : Duration(std::chrono::minutes(30)));
+                                                     : Duration(std::chrono::minutes(30))) +
+         (has_staged_input(spec) ? Duration(std::chrono::hours(24)) : Duration::zero());
 }
 // A missing value means no: the stricter fence.
 inline bool lockstep(const v1::JobSpec& spec) {

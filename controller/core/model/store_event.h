@@ -9,6 +9,13 @@
 
 namespace muster::core {
 
+// How the nodes of an attempt reach an input that is in a store, chosen when it is placed.
+struct PinnedInput {
+  std::string input;  // its name in the spec
+  v1::StoreProfile profile;
+  std::string secret;  // PinnedSecret::name of the store's key; empty: it has none
+};
+
 // It was made, or is another one now. `actor`: user; empty: the one who runs the controller.
 struct StoreSet {
   OwnedName key;

@@ -121,6 +121,7 @@ std::string_view to_string(StartFailure why) {
     case StartFailure::Disk: return "disk";
     case StartFailure::Node: return "node";
     case StartFailure::Checkpoint: return "checkpoint";
+    case StartFailure::Inputs: return "inputs";
   }
   return "?";
 }

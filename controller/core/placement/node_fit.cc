@@ -10,6 +10,8 @@
 #include "common/engine/model/secret.h"
 #include "common/engine/ranktable/rank_table.h"
 #include "common/engine/ranktable/words.h"
+#include "common/store/rclone.h"
+#include "controller/core/model/spec_view.h"
 #include "controller/core/placement/placing.h"
 
 namespace muster::core {
@@ -124,10 +126,17 @@ void pin_devices(PlacedNode& placed, const NodeRecord& node) {
   placed.super_pod_id = common_text(devices, &v1::Device::super_pod_id);
 }
 
-// An agent of a release before secrets would start the processes without them.
+// An agent of a release before secrets would start the processes without them. One without rclone
+// fetches nothing.
 std::string lacks_release(const NodeRecord& node, const v1::JobSpec& spec) {
-  if (node.inventory.knows_secrets() || engine::secrets_of(spec).empty()) return {};
-  return fmt::format("has an agent of release {}, which knows no secrets", node.version);
+  if (!node.inventory.knows_secrets() && !engine::secrets_of(spec).empty())
+    return fmt::format("has an agent of release {}, which knows no secrets", node.version);
+  if (!has_staged_input(spec) || store::is_new_enough(node.inventory.rclone())) return {};
+  return node.inventory.rclone().empty()
+             ? fmt::format("has no rclone, which inputs in stores need (rclone {} or later)",
+                           store::kRcloneLeast)
+             : fmt::format("has rclone {}, and inputs in stores need {} or later",
+                           ranktable::shown(node.inventory.rclone()), store::kRcloneLeast);
 }
 
 }  // namespace

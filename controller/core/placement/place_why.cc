@@ -11,6 +11,7 @@
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/next_attempt.h"
 #include "controller/core/secrets/secrets.h"
+#include "controller/core/stores/stores.h"
 
 namespace muster::core {
 namespace {
@@ -183,8 +184,10 @@ std::optional<PlaceResult> backs_off(const Placing& placing) {
 std::optional<PlaceResult> waits_for_secret(const Placing& placing) {
   const auto secrets =
       pinned_secrets(placing.ledger, placing.job, newest_checkpoint(placing.job).has_value());
-  if (secrets) return std::nullopt;
-  return PlaceResult{.why = secrets.error().message,
+  std::vector<PinnedSecret> keys;
+  const auto inputs = pinned_inputs(placing.ledger, placing.job, keys);
+  if (secrets && inputs) return std::nullopt;
+  return PlaceResult{.why = secrets ? inputs.error().message : secrets.error().message,
                      .retry_at = placing.now.boot + std::chrono::hours(24)};
 }
 

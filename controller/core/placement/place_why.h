@@ -43,7 +43,8 @@ inline constexpr std::string_view kWhenPortsAreReserved =
 std::optional<PlaceResult> waits_for_lost_attempt(const Placing& placing);
 // The job backs off (recovery.backoff). Nothing: it does not. It delays no other job either.
 std::optional<PlaceResult> backs_off(const Placing& placing);
-// A secret of the job was removed. Nothing: it has all. It delays no other job either.
+// A secret of the job was removed, or a store of its inputs. Nothing: it has all. It delays no
+// other job either.
 std::optional<PlaceResult> waits_for_secret(const Placing& placing);
 // "for another 40s before attempt 2 (recovery.backoff)". `end`: see backoff_end().
 std::string backoff_text(const JobRecord& job, const Presence& presence, Now now, BootTime end);

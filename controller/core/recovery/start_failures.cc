@@ -32,7 +32,8 @@ bool lasts(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFa
     case StartFailure::Launch: return has_run(job);
     case StartFailure::Checkpoint:
       return !found_newer(failure) && !(attempt.resume && is_quarantined(job, *attempt.resume));
-    case StartFailure::Gone: return false;
+    case StartFailure::Gone:
+    case StartFailure::Inputs: return false;
   }
   return false;
 }

@@ -13,6 +13,8 @@
 //               is enough (checkpoints.h), it is quarantined, and the next attempt resumes from an
 //               older one; at once, in place. If the report is not enough, as disk. Or the node
 //               found newer checkpoints than the ledger's: the next attempt resumes from these.
+//   inputs      nobody's fault here: the store of the job's inputs was away for minutes, in which
+//               the node tried again and again, or they were changed meanwhile; at once, in place.
 //   disk, node  the node's fault: at once on other nodes; on the node itself after a pause, so that
 //               a disk that stays full is not tried again and again.
 //

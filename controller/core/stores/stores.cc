@@ -22,7 +22,7 @@ std::string store_text(const OwnedName& key) {
                      key.owner.empty() ? "" : " of user '" + key.owner + "'");
 }
 
-Decision decide_set(const Ledger& ledger, const SetStore& input) {
+Decision decide_set_store(const Ledger& ledger, const SetStore& input) {
   const std::string doing = "setting " + store_text(input.key);
   if (!is_node_name(input.key.name))
     return refuse(ErrorCode::InvalidArgument,
@@ -64,7 +64,7 @@ Decision decide_set(const Ledger& ledger, const SetStore& input) {
   return accept(StoreSet{.key = input.key, .profile = input.profile, .actor = input.actor});
 }
 
-Decision decide_remove(const Ledger& ledger, const RemoveStore& input) {
+Decision decide_remove_store(const Ledger& ledger, const RemoveStore& input) {
   if (!ledger.stores.contains(input.key))
     return refuse(ErrorCode::NotFound,
                   fmt::format("removing {}: there is no such store; `muster store ls` lists them",
@@ -88,6 +88,71 @@ const std::pair<const OwnedName, StoreRecord>* find_store(const Ledger& ledger,
     best = &entry;
   }
   return best;
+}
+
+namespace {
+
+struct Reached {
+  PinnedInput input;
+  std::optional<PinnedSecret> key;
+};
+
+// NotFound: what is missing, and what would help.
+Result<Reached> reach(const Ledger& ledger, const std::string& owner, const v1::InputSpec& input) {
+  const auto missing = [&](const std::string& what) {
+    return fail(ErrorCode::NotFound,
+                fmt::format("inputs.{} ('{}'): {}", input.name(), input.from(), what));
+  };
+  const auto url = store::parse_url(input.from());
+  if (!url) return missing(url.error().message);
+  const auto* found = find_store(ledger, owner, *url);
+  if (found == nullptr)
+    return missing(
+        fmt::format("there is no store{} for it, and none that is shared; `muster store "
+                    "add NAME {}://` makes one",
+                    owner.empty() ? "" : " of user '" + owner + "'", store::name_of(url->scheme)));
+  const auto& [key, known] = *found;
+  Reached reached{.input = {.input = input.name(), .profile = known.profile, .secret = {}},
+                  .key = {}};
+  if (known.profile.secret().empty()) return reached;
+  const auto secret = ledger.secrets.find(
+      {.owner = key.owner, .shared = key.shared, .name = known.profile.secret()});
+  if (secret == ledger.secrets.end())
+    return missing(
+        fmt::format("the secret '{}' of {} is there no more; `muster secret set {}{}` "
+                    "makes it",
+                    known.profile.secret(), store_text(key), key.shared ? "--shared " : "",
+                    known.profile.secret()));
+  // No secret of a job has such a name: this one is given to no process.
+  reached.input.secret = store_text(key);
+  reached.key = PinnedSecret{.name = reached.input.secret, .item = secret->second.item};
+  return reached;
+}
+
+}  // namespace
+
+Result<std::vector<PinnedInput>> pinned_inputs(const Ledger& ledger, const JobRecord& job,
+                                               std::vector<PinnedSecret>& secrets) {
+  std::vector<PinnedInput> inputs;
+  for (const v1::InputSpec& input : job.spec.inputs()) {
+    if (!store::is_url(input.from())) continue;
+    auto reached = reach(ledger, job.owner, input);
+    if (!reached) return fail(std::move(reached.error()));
+    inputs.push_back(std::move(reached->input));
+    if (reached->key && std::ranges::count(secrets, *reached->key) == 0)
+      secrets.push_back(*std::move(reached->key));
+  }
+  return inputs;
+}
+
+std::optional<Error> refuse_inputs(const Ledger& ledger, const v1::JobSpec& spec,
+                                   const std::string& owner) {
+  for (const v1::InputSpec& input : spec.inputs()) {
+    if (!store::is_url(input.from())) continue;
+    if (const auto reached = reach(ledger, owner, input); !reached)
+      return Error{ErrorCode::InvalidArgument, reached.error().message};
+  }
+  return std::nullopt;
 }
 
 }  // namespace muster::core

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/store/store_url.h"
 #include "controller/core/model/decision.h"
@@ -20,14 +22,24 @@ inline constexpr std::size_t kStoresMost = 1'000;
 
 // InvalidArgument: the profile is none, or its secret is not there. Conflict: another store of the
 // same owner is for the same URL. ResourceExhausted.
-Decision decide_set(const Ledger& ledger, const SetStore& input);
+Decision decide_set_store(const Ledger& ledger, const SetStore& input);
 // NotFound: there is no such store.
-Decision decide_remove(const Ledger& ledger, const RemoveStore& input);
+Decision decide_remove_store(const Ledger& ledger, const RemoveStore& input);
 
 // The store of a job of this owner for a URL. Nullptr: there is none.
 const std::pair<const OwnedName, StoreRecord>* find_store(const Ledger& ledger,
                                                           const std::string& owner,
                                                           const store::Url& url);
+
+// How the next attempt of the job reaches its inputs that are in stores. Adds their keys to
+// `secrets`. NotFound: there is no store for one, or not its key; the text is an end of "the job
+// waits: ...".
+Result<std::vector<PinnedInput>> pinned_inputs(const Ledger& ledger, const JobRecord& job,
+                                               std::vector<PinnedSecret>& secrets);
+
+// An input of the spec that a job of this owner could not reach. Empty: there is none.
+std::optional<Error> refuse_inputs(const Ledger& ledger, const v1::JobSpec& spec,
+                                   const std::string& owner);
 
 // "store 'pangu' of user 'ann'", "shared store 'pangu'"
 [[nodiscard]] std::string store_text(const OwnedName& key);

@@ -25,12 +25,15 @@ AccessPolicy policy() {
 }
 
 // Written down a second time, as rules: whoever changes a node is an operator; whoever submits or
-// ends jobs is a user; whoever makes other users' tokens is an admin; reading is for everybody.
+// ends jobs, or has secrets and stores for them, is a user; whoever makes other users' tokens is an
+// admin; reading is for everybody.
 UserRole least_of(std::string_view method) {
   static const std::set<std::string_view> users = {
       "/muster.v1.JobService/SubmitJob", "/muster.v1.JobService/FindStages",
       "/muster.v1.JobService/PlanJob", "/muster.v1.JobService/CancelJob"};
-  if (users.contains(method)) return UserRole::User;
+  if (users.contains(method) || method.starts_with("/muster.v1.SecretService/") ||
+      method.starts_with("/muster.v1.StoreService/"))
+    return UserRole::User;
   if (method.ends_with("/CreateToken")) return UserRole::Admin;
   const std::string_view name = method.substr(method.rfind('/') + 1);
   const bool changes = !name.starts_with("Get") && !name.starts_with("List");

@@ -136,7 +136,8 @@ TEST(CommandLine, AFailpointIsAStepOfAStart) {
     EXPECT_EQ(line.error().message,
               "reading the environment: MUSTER_FAILPOINT='" + std::string(bad) +
                   "' is not 'start:STEP:kill', where STEP is one of check, checkpoints, "
-                  "directories, code, files, fetch, links, container, record, secrets, spawn");
+                  "directories, inputs, code, files, fetch, links, container, record, secrets, "
+                  "spawn");
   }
 }
 

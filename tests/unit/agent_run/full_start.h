@@ -1,6 +1,6 @@
 // FullStart is an order that has every step of a start (agent/start/start_step.h), and what a node
-// needs for it: a script instead of podman, the code, a fetch. A test owns it; everything lies in
-// the test's directory. Its ranks end with status 0.
+// needs for it: a script instead of podman, the code, a store, a fetch. A test owns it; everything
+// lies in the test's directory. Its ranks end with status 0.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,6 +19,7 @@ class FullStart {
     ::chmod(at("podman").c_str(), 0755);
     write("code/train.py", "print('x')\n");
     write("code/lib/util.py", "X = 1\n");
+    write("store/wiki/a.txt", "text\n");
   }
   [[nodiscard]] std::string at(const std::string& name) const { return (dir_ / name).string(); }
   [[nodiscard]] v1::NodeLaunch order(AttemptNo attempt = kRun.second) const {
@@ -39,6 +40,13 @@ class FullStart {
     order.mutable_resume()->set_dir(at("out/resume"));
     order.mutable_resume()->set_layout("none");
     order.mutable_container()->set_image("img:1");
+    v1::StagedInput& input = *order.add_staged();
+    input.set_name("data");
+    input.set_url("dir://store/wiki");
+    input.set_root(at("inputs"));
+    input.set_path(at("inputs/jobs/" + order.job_id() + "/data/wiki"));
+    input.mutable_profile()->set_url("dir://store");
+    input.mutable_profile()->set_endpoint(at("store"));
     order.add_secrets()->set_variable("TOKEN");
     order.mutable_secrets(0)->set_secret("hf");
     return order;
@@ -51,10 +59,8 @@ class FullStart {
       std::ofstream(dir / "shard") << "bytes\n";
       return {};
     };
-    options.fetch_secrets = [](const v1::NodeLaunch&) -> Result<rundir::v1::SecretValues> {
-      rundir::v1::SecretValues values;
-      values.add_values("value");
-      return values;
+    options.fetch_secrets = [](const v1::NodeLaunch&) -> Result<SecretsByName> {
+      return SecretsByName{{"hf", "value"}};
     };
   }
   // What lies below `out`: path -> content, or what it is instead.

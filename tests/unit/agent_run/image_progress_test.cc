@@ -40,12 +40,6 @@ TEST(ImageProgress, OfWhatPodmanPullSays) {
       "2 of 2 layers");
 }
 
-TEST(ImageProgress, PartsAreInTheUnitOfTheWhole) {
-  EXPECT_EQ(part_text(2'254'857'830, 9'019'431'321), "2.1 of 8.4 GiB");
-  EXPECT_EQ(part_text(52'428'800, 9'019'431'321), "0.0 of 8.4 GiB");
-  EXPECT_EQ(part_text(999, 512), "0.5 of 0.5 KiB");
-}
-
 void fill(const std::filesystem::path& path, std::size_t bytes) {
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path) << std::string(bytes, 'x');

@@ -163,6 +163,7 @@ TEST_F(SlowStart, ShowsTheStepThatItIsAt) {
   launch.clear_container();
   launch.clear_fetches();
   launch.clear_secrets();
+  launch.clear_staged();
   struct Case {
     StartStep step;
     bool setting_up;

@@ -48,8 +48,8 @@ TEST(StartStep, AnOrderHasTheStepsThatItAsksFor) {
   const TempDir dir;
   EXPECT_THAT(words_of(v1::NodeLaunch()), ElementsAre("check", "files", "record", "spawn"));
   EXPECT_THAT(words_of(FullStart(dir.path()).order()),
-              ElementsAre("check", "checkpoints", "directories", "code", "files", "fetch", "links",
-                          "container", "record", "secrets", "spawn"));
+              ElementsAre("check", "checkpoints", "directories", "inputs", "code", "files", "fetch",
+                          "links", "container", "record", "secrets", "spawn"));
 }
 
 // Quick steps end before the controller's patience with a start does; slow ones after everything

@@ -84,14 +84,14 @@ Result<Resolved> filled(const std::vector<v1::JobSpec>& stages, const NamedJobs&
                         .done = std::move(chain->done)};
   for (std::size_t i = 0; i < submission.jobs.size(); ++i)
     submission.ids.emplace_back("id-" + std::to_string(i));
-  return fill_in(std::move(submission), named, "/out");
+  return fill_in(std::move(submission), named, "/out", "/inputs");
 }
 Result<Resolved> filled_alone(const v1::JobSpec& spec, const NamedJobs& named) {
   auto whole = complete_spec(spec, {});
   EXPECT_TRUE(whole) << whole.error().message;
   if (!whole) return fail(whole.error());
   return fill_in({.doing = "submitting", .jobs = {*whole}, .ids = {JobId("new")}, .done = {}},
-                 named, "/out");
+                 named, "/out", "/inputs");
 }
 
 TEST(CompleteChain, StagesBehindEachOtherKnowWhoIsBeforeThem) {
@@ -264,6 +264,19 @@ TEST(Resolve, AJobAloneTakesFromAnother) {
   ASSERT_TRUE(resolved) << resolved.error().message;
   EXPECT_EQ(resolved->jobs[0].resolved.start().dir(), "/data/base");
   EXPECT_FALSE(resolved->jobs[0].resolved.start().has_point());
+}
+
+TEST(Resolve, WhatIsInAStoreHasAPlaceOnTheNodes) {
+  v1::JobSpec spec = command("late");
+  add_input(spec, "data", "obs://bucket/wiki/train/");
+  add_input(spec, "all", "s3://bucket");
+  add_input(spec, "vocab", "https://host:8443/a/tokenizer.model");
+  const auto resolved = filled_alone(spec, {});
+  ASSERT_TRUE(resolved) << resolved.error().message;
+  const auto& inputs = resolved->jobs[0].resolved.inputs();
+  EXPECT_EQ(inputs.at("data"), "/inputs/jobs/new/data/train");
+  EXPECT_EQ(inputs.at("all"), "/inputs/jobs/new/all/bucket");
+  EXPECT_EQ(inputs.at("vocab"), "/inputs/jobs/new/vocab/tokenizer.model");
 }
 
 TEST(Resolve, CheckpointsOfAnotherFormAreRefused) {

@@ -55,7 +55,8 @@ TEST_F(SecretsTest, AnotherValueNamesTheItemOfTheOneBefore) {
   const auto none = remove(of("ann", "hf"));
   ASSERT_TRUE(none.refusal);
   EXPECT_EQ(none.refusal->code, ErrorCode::NotFound);
-  EXPECT_THAT(none.refusal->message, HasSubstr("there is no such secret of user 'ann'"));
+  EXPECT_THAT(none.refusal->message,
+              HasSubstr("secret 'hf' of user 'ann': there is no such secret"));
 }
 
 TEST_F(SecretsTest, NamesAndNumbersAreBounded) {

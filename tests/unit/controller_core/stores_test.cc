@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "controller/core/core.h"
 
@@ -29,7 +31,7 @@ class StoresTest : public testing::Test {
   }
   Decision put(const OwnedName& key, v1::StoreProfile profile) {
     return taken(
-        decide_set(ledger_, {.key = key, .profile = std::move(profile), .actor = key.owner}));
+        decide_set_store(ledger_, {.key = key, .profile = std::move(profile), .actor = key.owner}));
   }
   Decision put(const OwnedName& key, const std::string& url) { return put(key, for_url(url)); }
   std::string refused(const OwnedName& key, v1::StoreProfile profile) {
@@ -105,11 +107,49 @@ TEST_F(StoresTest, ProfilesNamesAndNumbersAreBounded) {
 
 TEST_F(StoresTest, WhatIsNotThereIsNotRemoved) {
   put(of("ann", "data"), "obs://data");
-  EXPECT_FALSE(taken(decide_remove(ledger_, {.key = of("ann", "data"), .actor = "ann"})).refusal);
+  EXPECT_FALSE(
+      taken(decide_remove_store(ledger_, {.key = of("ann", "data"), .actor = "ann"})).refusal);
   EXPECT_EQ(found("ann", "obs://data/x"), "");
-  const auto none = decide_remove(ledger_, {.key = of("ann", "data"), .actor = "ann"});
+  const auto none = decide_remove_store(ledger_, {.key = of("ann", "data"), .actor = "ann"});
   ASSERT_TRUE(none.refusal);
   EXPECT_EQ(none.refusal->code, ErrorCode::NotFound);
+}
+
+TEST_F(StoresTest, AnAttemptGetsTheStoresOfItsInputsAndTheirKeys) {
+  JobRecord job;
+  job.owner = "ann";
+  for (const auto& [name, from] : {std::pair("data", "obs://data/wiki"),
+                                   {"more", "obs://data/x"},
+                                   {"web", "https://host/a"},
+                                   {"plain", "/data"}}) {
+    v1::InputSpec& input = *job.spec.add_inputs();
+    input.set_name(name);
+    input.set_from(from);
+  }
+  EXPECT_THAT(refuse_inputs(ledger_, job.spec, "ann")->message,
+              HasSubstr("inputs.data ('obs://data/wiki'): there is no store of user 'ann' for it, "
+                        "and none that is shared; `muster store add NAME obs://` makes one"));
+  ledger_.secrets[of("ann", "key")] = {.item = "i1", .set_at = {}, .actor = "ann"};
+  v1::StoreProfile profile = for_url("obs://data");
+  profile.set_user("AKID");
+  profile.set_secret("key");
+  put(of("ann", "pangu"), profile);
+  put(shared("web"), "https://host");
+  EXPECT_FALSE(refuse_inputs(ledger_, job.spec, "ann"));
+  EXPECT_TRUE(refuse_inputs(ledger_, job.spec, "bob")) << "ann's store is ann's";
+  std::vector<PinnedSecret> secrets = {{.name = "hf", .item = "i0"}};
+  const auto inputs = pinned_inputs(ledger_, job, secrets);
+  ASSERT_TRUE(inputs) << inputs.error().message;
+  ASSERT_EQ(inputs->size(), 3U) << "a plain path needs no store";
+  EXPECT_EQ((*inputs)[0].input, "data");
+  EXPECT_EQ((*inputs)[0].secret, "store 'pangu' of user 'ann'");
+  EXPECT_EQ((*inputs)[1].profile.url(), "obs://data");
+  EXPECT_EQ((*inputs)[2].secret, "");
+  ASSERT_EQ(secrets.size(), 2U) << "each key once";
+  EXPECT_EQ(secrets[1], (PinnedSecret{.name = "store 'pangu' of user 'ann'", .item = "i1"}));
+  ledger_.secrets.erase(of("ann", "key"));
+  EXPECT_THAT(pinned_inputs(ledger_, job, secrets).error().message,
+              HasSubstr("the secret 'key' of store 'pangu' of user 'ann' is there no more"));
 }
 
 }  // namespace

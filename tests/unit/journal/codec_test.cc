@@ -5,6 +5,7 @@
 
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "controller/core/journal_end/lost_end.h"
 #include "muster/journal/v1/record.pb.h"
@@ -30,14 +31,12 @@ FIELDS(NodeUndrained, a, b)
 FIELDS(NodeLabelled, a, b, c)
 FIELDS(NodeRemoved, a, b)
 FIELDS(NodeRenamed, a, b, c)
-FIELDS(OwnedName, a, b, c)
 FIELDS(SecretSet, a, b, c, d)
 FIELDS(SecretRemoved, a, b, c)
 FIELDS(StoreRemoved, a, b)
 FIELDS(CancelRequested, a, b, c)
 FIELDS(SavedBefore, a, b, c, d)
 FIELDS(PinnedSecret, a, b)
-FIELDS(AttemptPlaced, a, b, c, d, e, f, g, h)
 FIELDS(NodeStartFailed, a, b, c, d, e, f, g, h, i, j, k, l, m)
 FIELDS(RankExited, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)
 FIELDS(AuxiliaryExited, a, b, c, d, e, f, g, h, i, j)
@@ -76,6 +75,18 @@ auto fields(const core::NodeRegistered& whole) {
   const auto& [node, instance, boot_id, inventory, version] = whole;
   return std::make_tuple(node, instance, boot_id, inventory.SerializeAsString(), version);
 }
+auto fields(const core::PinnedInput& whole) {
+  const auto& [input, profile, secret] = whole;
+  return std::make_tuple(input, profile.SerializeAsString(), secret);
+}
+auto fields(const core::AttemptPlaced& whole) {
+  const auto& [job, attempt, nodes, master_port, resume, table_sha256, saved, secrets, inputs] =
+      whole;
+  std::vector<decltype(fields(inputs.front()))> of_inputs;
+  for (const core::PinnedInput& one : inputs) of_inputs.push_back(fields(one));
+  return std::make_tuple(job, attempt, nodes, master_port, resume, table_sha256, saved, secrets,
+                         of_inputs);
+}
 auto fields(const core::StoreSet& whole) {
   const auto& [key, profile, actor] = whole;
   return std::make_tuple(key, profile.SerializeAsString(), actor);
@@ -112,6 +123,7 @@ TEST(Codec, SamplesCoverEveryKindAndSetEveryField) {
       EXPECT_TRUE(all_set(*placed->resume));
       EXPECT_TRUE(all_set(placed->saved.at(0)));
       EXPECT_TRUE(all_set(placed->secrets.at(0)));
+      EXPECT_TRUE(all_set(placed->inputs.at(0)));
     }
     if (const auto* succeeded = std::get_if<core::PredecessorSucceeded>(&event.body)) {
       EXPECT_TRUE(all_set(*succeeded->checkpoint));
@@ -181,7 +193,7 @@ TEST(Codec, NoBestStepIsNotStepZero) {
 
 TEST(Codec, EveryStartFailureComesBackAsItWent) {
   using enum core::StartFailure;
-  for (const core::StartFailure why : {Gone, Launch, Port, Disk, Node, Checkpoint}) {
+  for (const core::StartFailure why : {Gone, Launch, Port, Disk, Node, Checkpoint, Inputs}) {
     const auto back =
         decode(encode({.at = {}, .body = core::NodeStartFailed{.job = JobId("j"), .why = why}}));
     ASSERT_TRUE(back) << back.error().message;

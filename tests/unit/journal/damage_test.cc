@@ -497,7 +497,7 @@ void expect_lost(const Opened& opened, std::optional<std::uint64_t> rows,
 // A power cut may leave the head of an earlier batch, and so does this.
 void put_older_head(const std::filesystem::path& dir, JournalIndex index) {
   Head head = head_in(dir);
-  const auto database = Database::open(dir / "journal.db", Database::Mode::Write);
+  const auto database = Database::open(dir / "journal.db", Database::Mode::Write, kDatabaseText);
   ASSERT_TRUE(database);
   auto rows = RowTable::open(**database, head.journal_id);
   ASSERT_TRUE(rows);
@@ -865,7 +865,7 @@ TEST(WholeCopy, IsNotAcceptedWithoutEnd) {
     append(*open_journal(dir.path()).journal, {started(1)});
   }
   {
-    auto database = Database::open(dir.path() / "journal.db", Database::Mode::Write);
+    auto database = Database::open(dir.path() / "journal.db", Database::Mode::Write, kDatabaseText);
     ASSERT_TRUE(database);
     auto rows = RowTable::open(**database, **journal_id_of(**database));
     ASSERT_TRUE(rows);

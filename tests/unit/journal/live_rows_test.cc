@@ -84,6 +84,26 @@ TEST(LiveRows, OfASecretThatWasRemovedNothingStays) {
               ElementsAre(1, 2));
 }
 
+core::Event store_set(const std::string& name, const std::string& url) {
+  core::StoreSet set{.key = {.owner = "ann", .shared = false, .name = name},
+                     .profile = {},
+                     .actor = "ann"};
+  set.profile.set_url(url);
+  return {.at = {}, .body = std::move(set)};
+}
+core::Event store_removed(const std::string& name) {
+  return {.at = {},
+          .body = core::StoreRemoved{.key = {.owner = "ann", .shared = false, .name = name},
+                                     .actor = "ann"}};
+}
+
+TEST(LiveRows, OfAStoreTheLastProfileStays) {
+  const std::vector<core::Event> events = {store_set("a", "s3://a"), store_set("b", "s3://b"),
+                                           store_set("a", "s3://c"), store_removed("b")};
+  EXPECT_THAT(gone(events), ElementsAre(1, 2, 4));
+  expect_same_ledger(events);
+}
+
 core::Event drained(const std::string& node, const std::string& why) {
   return {.at = {}, .body = core::NodeDrained{.node = NodeName(node), .actor = "ann", .why = why}};
 }

@@ -138,7 +138,7 @@ TEST(UnknownFields, DoNotKeepAJournalFromBeingLoadedOrTidied) {
 // jobs in the replay.
 TEST(Archive, TakesARowThatOnlyANewerVersionCanRead) {
   TempDir dir;
-  auto database = Database::open(dir.path() / "archive.db", Database::Mode::Write);
+  auto database = Database::open(dir.path() / "archive.db", Database::Mode::Write, kDatabaseText);
   ASSERT_TRUE(database);
   ASSERT_TRUE(make_tables(**database, std::string(32, '0')));
   auto table = ArchiveTable::open(**database);

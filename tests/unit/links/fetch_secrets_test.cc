@@ -101,5 +101,66 @@ TEST_F(FetchSecrets, AfterTheStartNobodyGetsThem) {
   EXPECT_EQ(asked(request("n1")).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
+// The key of an input's store is asked for like a secret, and is the value of no variable.
+TEST_F(FetchSecrets, AStoresKeyIsGivenForTheInputsOfTheOrder) {
+  set("store.pangu", "s3cr3t");
+  v1::StoreProfile profile;
+  profile.set_url("obs://");
+  profile.set_endpoint("https://obs.example.org");
+  profile.set_user("AKID");
+  profile.set_secret("store.pangu");
+  EXPECT_EQ(decided(core::SetStore{.key = {.owner = {}, .shared = false, .name = "pangu"},
+                                   .profile = profile,
+                                   .actor = "ann"}),
+            "");
+  HandAgent n1(address_);
+  v1::Hello first = hello("n1");
+  first.mutable_inventory()->set_rclone("1.60.1");
+  ASSERT_TRUE(n1.connect(first));
+  v1::JobSpec spec = command("job", 1);
+  spec.add_inputs()->set_name("data");
+  spec.mutable_inputs(0)->set_from("obs://bucket/wiki");
+  v1::ResolvedSpec resolved;
+  (*resolved.mutable_inputs())["data"] = "/srv/inputs/jobs/job/data/wiki";
+  submit(std::move(spec), std::move(resolved));
+  const auto order = n1.order("job", v1::Order::kRun);
+  ASSERT_TRUE(order);
+  ASSERT_EQ(order->run().staged_size(), 1);
+  const v1::StagedInput& staged = order->run().staged(0);
+  EXPECT_EQ(staged.url(), "obs://bucket/wiki");
+  EXPECT_EQ(staged.root(), "/srv/inputs");
+  EXPECT_EQ(staged.path(), "/srv/inputs/jobs/job/data/wiki");
+  EXPECT_EQ(staged.profile().user(), "AKID");
+  EXPECT_EQ(order->run().secrets_size(), 0);
+  EXPECT_THAT(order->run().DebugString(), testing::Not(HasSubstr("s3cr3t")));
+  const grpc::Status status = asked(request("n1"));
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(given_.secrets_size(), 1);
+  EXPECT_EQ(given_.secrets(0).secret(), staged.secret());
+  EXPECT_EQ(given_.secrets(0).value(), "s3cr3t");
+}
+
+TEST_F(FetchSecrets, ANodeWithoutRcloneGetsNoJobWithSuchAnInput) {
+  v1::StoreProfile profile;
+  profile.set_url("https://host");
+  EXPECT_EQ(decided(core::SetStore{.key = {.owner = {}, .shared = false, .name = "web"},
+                                   .profile = profile,
+                                   .actor = "ann"}),
+            "");
+  HandAgent n1(address_), n2(address_);
+  v1::Hello old = hello("n1"), good = hello("n2");
+  old.mutable_inventory()->set_rclone("1.53.3");
+  good.mutable_inventory()->set_rclone("1.60.1");
+  ASSERT_TRUE(n1.connect(old));
+  ASSERT_TRUE(n2.connect(good));
+  v1::JobSpec spec = command("job", 1);
+  spec.add_inputs()->set_name("data");
+  spec.mutable_inputs(0)->set_from("https://host/wiki");
+  v1::ResolvedSpec resolved;
+  (*resolved.mutable_inputs())["data"] = "/srv/inputs/jobs/job/data/wiki";
+  submit(std::move(spec), std::move(resolved));
+  EXPECT_TRUE(n2.order("job", v1::Order::kRun));
+}
+
 }  // namespace
 }  // namespace muster::controller

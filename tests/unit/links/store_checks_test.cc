@@ -17,10 +17,11 @@ const InstanceId kInstance("i-1");
 class StoreChecksTest : public testing::Test {
  protected:
   std::string open() {
-    return *checks_.open(kNode, kInstance, [this](Result<v1::ReportStoreRequest> found) {
-      EXPECT_FALSE(answer_) << "answered twice";
-      answer_ = std::move(found);
-    });
+    return *checks_.open(kNode, kInstance, "ann", BootTime{},
+                         [this](Result<v1::ReportStoreRequest> found) {
+                           EXPECT_FALSE(answer_) << "answered twice";
+                           answer_ = std::move(found);
+                         });
   }
   static v1::ReportStoreRequest report(const std::string& ticket, const std::string& node = "n1",
                                        const std::string& instance = "i-1") {
@@ -54,7 +55,7 @@ TEST_F(StoreChecksTest, ANodeThatGoesIsAnAnswer) {
   EXPECT_FALSE(answer_);
   checks_.node_gone(kNode);
   ASSERT_TRUE(answer_);
-  EXPECT_EQ(answer_->error().code, ErrorCode::Unreachable);
+  EXPECT_EQ(answer_->error().code, ErrorCode::Unsatisfiable);
   EXPECT_THAT(answer_->error().message, HasSubstr("node 'n1' has gone before it answered"));
 }
 
@@ -67,11 +68,27 @@ TEST_F(StoreChecksTest, WhoDoesNotWaitAnyMoreGetsNoAnswer) {
 }
 
 TEST_F(StoreChecksTest, TheirNumberIsBounded) {
-  for (std::size_t i = 0; i < StoreChecks::kMost; ++i)
-    ASSERT_TRUE(checks_.open(kNode, kInstance, [](Result<v1::ReportStoreRequest>) {}));
-  const auto more = checks_.open(kNode, kInstance, [](Result<v1::ReportStoreRequest>) {});
-  ASSERT_FALSE(more);
-  EXPECT_EQ(more.error().code, ErrorCode::ResourceExhausted);
+  const auto more = [&](const std::string& user) {
+    return checks_.open(kNode, kInstance, user, BootTime{}, [](Result<v1::ReportStoreRequest>) {});
+  };
+  for (std::size_t i = 0; i < StoreChecks::kOfUserMost; ++i) ASSERT_TRUE(more("ann"));
+  EXPECT_THAT(more("ann").error().message, HasSubstr("4 checks of yours are under way"));
+  for (std::size_t i = StoreChecks::kOfUserMost; i < StoreChecks::kMost; ++i)
+    ASSERT_TRUE(more("user" + std::to_string(i)));
+  const auto refused = more("bob");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::ResourceExhausted);
+  EXPECT_EQ(checks_.count_of(kNode), StoreChecks::kMost);
+}
+
+// A report can be lost: an agent drops it where it cannot reach the controller.
+TEST_F(StoreChecksTest, OneThatIsNeverAnsweredEndsWhenAnotherIsAskedFor) {
+  open();
+  const auto late = BootTime{} + StoreChecks::kLongest + std::chrono::seconds(1);
+  ASSERT_TRUE(checks_.open(kNode, kInstance, "bob", late, [](Result<v1::ReportStoreRequest>) {}));
+  ASSERT_TRUE(answer_);
+  EXPECT_THAT(answer_->error().message, HasSubstr("node 'n1' has not answered"));
+  EXPECT_EQ(checks_.count_of(kNode), 1U);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include "muster/v1/certificate_service.pb.h"
 #include "muster/v1/job_service.pb.h"
 #include "muster/v1/node_service.pb.h"
+#include "muster/v1/secret_service.pb.h"
+#include "muster/v1/store_service.pb.h"
 #include "tests/support/dumps.h"
 #include "tests/support/schema.h"
 
@@ -59,6 +61,8 @@ std::unique_ptr<Message> generated(const std::string& name) {
   (void)v1::IssueCertificateRequest::descriptor();
   (void)v1::SubmitJobRequest::descriptor();
   (void)v1::ListNodesRequest::descriptor();
+  (void)v1::SetSecretRequest::descriptor();
+  (void)v1::SetStoreRequest::descriptor();
   const Descriptor* type =
       google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(name);
   if (type == nullptr) return nullptr;

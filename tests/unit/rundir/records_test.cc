@@ -95,7 +95,7 @@ TEST_F(RunDir, LaunchComesBack) {
 
 TEST_F(RunDir, LaunchOfALaterVersionIsRefusedByName) {
   v1::Launch launch;
-  launch.set_version(2);
+  launch.set_version(3);
   ASSERT_TRUE(write_launch(run(), launch));
   EXPECT_EQ(read_launch(run()).error().code, ErrorCode::Unsupported);
 }

@@ -21,7 +21,9 @@ TEST(StoreProfile, SoundOnesOfEveryScheme) {
        R"(url: "s3://bkt")",
        R"(url: "s3://bkt" proxy: "http://proxy:3128" ca: "-----BEGIN CERTIFICATE-----\nx")",
        R"(url: "sftp://h:22" user: "ann" secret: "k" host_key: "h ssh-ed25519 AAAA")",
+       R"(url: "sftp://h" user: "ann" secret: "k" host_key: "h ssh-rsa A\nh ssh-ed25519 B")",
        R"(url: "webdav://h" endpoint: "http://h:8080" user: "ann" secret: "k")",
+       R"(url: "webdav://" endpoint: "http://h:8080" user: "ann" secret: "k")",
        R"(url: "https://mirror.example.org")", R"(url: "dir://data" endpoint: "/mnt/data")"})
     EXPECT_EQ(checked(text), "") << text;
 }
@@ -42,6 +44,13 @@ TEST(StoreProfile, WhatIsWrongIsNamedByItsField) {
       {R"(url: "dir://data" endpoint: "data")",
        "endpoint: is the absolute path of the directory, the same on every node"},
       {R"(url: "https://h" endpoint: "https://h")", "endpoint: is the URL itself; leave it out"},
+      {R"(url: "obs://bkt" endpoint: "https://http://h")",
+       "endpoint: what follows the last ':' is not a port (1..65535)"},
+      {R"(url: "dir://data/wiki" endpoint: "/mnt/wiki")", "url: is dir://NAME, without a path"},
+      {R"(url: "webdav://" user: "ann" secret: "k")",
+       "url: names no host; a store with a user is for one: webdav://HOST"},
+      {R"(url: "sftp://" user: "ann" secret: "k" host_key: "h x y")",
+       "url: names no host; a store with a user is for one: sftp://HOST"},
       {R"(url: "https://h" user: "ann")", "user: means nothing for https://; leave it out"},
       {R"(url: "s3://bkt" user: "AK")",
        "secret: is missing: the name of the secret with the secret access key"},
@@ -60,7 +69,7 @@ TEST(StoreProfile, WhatIsWrongIsNamedByItsField) {
             "ca: has 16385 bytes, at most 16384; leave out certificates that the endpoint does not "
             "need");
   EXPECT_EQ(checked("url: \"s3://bkt\" region: \"" + std::string(kProfileBytesMost, 'x') + "\""),
-            "profile: has 3085 bytes, at most 3072");
+            "profile: has 8205 bytes, at most 8192");
 }
 
 }  // namespace

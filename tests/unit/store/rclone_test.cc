@@ -13,7 +13,7 @@ using testing::HasSubstr;
 Result<Remote> remote(const std::string& text, const std::string& url, const Key& key = {}) {
   v1::StoreProfile profile;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &profile)) << text;
-  return remote_of(profile, *parse_url(url), key);
+  return remote_of(profile, *parse_url(url), key, "/known");
 }
 
 TEST(Rclone, AnEndOfOnesOwnHasTheBucketInThePath) {
@@ -27,8 +27,6 @@ TEST(Rclone, AnEndOfOnesOwnHasTheBucketInThePath) {
             "force_path_style = true\nenv_auth = false\nno_check_bucket = true\n"
             "access_key_id = AK\nsecret_access_key = SK\nsession_token = TOKEN\n");
   EXPECT_EQ(made->path, "data/wiki");
-  EXPECT_EQ(made->proxy, "http://proxy:3128");
-  EXPECT_EQ(made->ca, "PEM");
 }
 
 TEST(Rclone, ObsAndS3OfTheirMakers) {
@@ -50,10 +48,9 @@ TEST(Rclone, SftpByKeyAndByPassword) {
   EXPECT_EQ(by_key->config,
             "[store]\ntype = sftp\nhost = fe80::1\nport = 2222\nuser = ann\n"
             "key_pem = -----BEGIN OPENSSH PRIVATE KEY-----\\nAAA=\\n-----END\\n\n"
-            "known_hosts_file = @known_hosts@\nuse_insecure_cipher = false\n"
-            "disable_hashcheck = true\n");
+            "known_hosts_file = /known\nuse_insecure_cipher = false\n"
+            "shell_type = none\ndisable_hashcheck = true\n");
   EXPECT_EQ(by_key->path, "/srv/a");
-  EXPECT_EQ(by_key->known_hosts, "h ssh-ed25519 AAAA");
   EXPECT_THAT(
       remote(profile, "sftp://[fe80::1]:2222/x", {.plain = "pw", .obscured = "OBS"})->config,
       HasSubstr("pass = OBS\n"));
@@ -68,13 +65,14 @@ TEST(Rclone, WebdavHttpAndDirectories) {
   EXPECT_EQ(remote(R"(url: "http://h:80")", "http://h:80/a")->config,
             "[store]\ntype = http\nurl = http://h:80\n");
   const auto dir = remote(R"(url: "dir://d" endpoint: "/mnt/d")", "dir://d/a");
-  EXPECT_EQ(dir->config, "[store]\ntype = local\n");
+  EXPECT_EQ(dir->config, "[store]\ntype = local\ncopy_links = true\n");
   EXPECT_EQ(dir->path, "/mnt/d/a");
 }
 
 // rclone would read another value than was set.
 TEST(Rclone, ValuesThatItsConfigurationCannotHaveAreRefused) {
-  for (const char* key : {"\"quoted", "%(user)s", " blank", "a\tb"}) {
+  for (const char* key :
+       {"\"quoted", "%(user)s", " blank", "a\tb", "beyond\u00a0", "\u3000ascii"}) {
     const auto made = remote(R"(url: "s3://" user: "AK" secret: "k")", "s3://data",
                              {.plain = key, .obscured = {}});
     ASSERT_FALSE(made) << key;
@@ -84,6 +82,14 @@ TEST(Rclone, ValuesThatItsConfigurationCannotHaveAreRefused) {
                             {.plain = "a\nb\nc", .obscured = {}});
   ASSERT_FALSE(lines);
   EXPECT_THAT(lines.error().message, HasSubstr("more than two lines"));
+}
+
+TEST(Rclone, OldReleasesAreNotUsed) {
+  EXPECT_EQ(parse_version("rclone v1.60.1-DEV\n- os/version: debian 12\n"), "1.60.1");
+  EXPECT_EQ(parse_version("sh: rclone: not found"), "");
+  for (const char* good : {"1.60", "1.60.1", "1.65.2", "2.0"}) EXPECT_TRUE(is_new_enough(good));
+  for (const char* old : {"", "1", "1.53.3", "1.6", "0.99"})
+    EXPECT_FALSE(is_new_enough(old)) << old;
 }
 
 TEST(Rclone, OnlyPasswordsAreObscured) {

@@ -32,6 +32,7 @@ TEST(StoreUrl, WhatIsNoneIsRefusedWithTheReason) {
   EXPECT_THAT(why("obs:///key"), HasSubstr("names no bucket"));
   EXPECT_THAT(why("obs://a b/x"), HasSubstr("is no name of a bucket"));
   EXPECT_THAT(why("obs://bucket/a/../b"), HasSubstr("its path has '..'"));
+  EXPECT_THAT(why("obs://bucket/a//b"), HasSubstr("its path has '//'"));
   EXPECT_THAT(why("obs://bucket/a\nb"), HasSubstr("control characters"));
   EXPECT_THAT(why("sftp://ann:pw@host/x"), HasSubstr("has no place in a URL"));
   EXPECT_THAT(why("sftp://host:70000/x"), HasSubstr("is not a port"));

@@ -1,4 +1,4 @@
-#include "controller/journal/database.h"
+#include "common/sqlite/database.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,11 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "common/base/assert.h"
 #include "common/io/unique_fd.h"
 
-namespace muster::journal {
+namespace muster::sqlite {
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
@@ -33,7 +34,7 @@ Statement& Statement::with(std::initializer_list<Bound> values) {
       code = sqlite3_bind_blob64(handle_.get(), place, data.data() == nullptr ? "" : data.data(),
                                  data.size(), SQLITE_STATIC);
     }
-    MUSTER_ASSERT(code == SQLITE_OK, "binding a value of a journal statement");
+    MUSTER_ASSERT(code == SQLITE_OK, "binding a value of a statement");
   }
   return *this;
 }
@@ -53,7 +54,7 @@ Result<bool> Statement::step() {
 Result<void> Statement::run() {
   auto row = step();
   if (!row) return fail(std::move(row.error()));
-  MUSTER_ASSERT(!*row, "a journal statement that should return nothing returned a row");
+  MUSTER_ASSERT(!*row, "a statement that should return nothing returned a row");
   return {};
 }
 
@@ -90,19 +91,38 @@ std::string immutable_uri(const std::filesystem::path& file) {
   return uri + "?immutable=1";
 }
 
+// SQLite would make the file with mode 0644; its -wal and -shm files take their mode from it. A
+// file that is there is not opened: to close it would end the locks that other connections of this
+// process have on it (fcntl(2)).
+Result<void> make_file(const std::filesystem::path& file, const std::string& what) {
+  const std::string opening = fmt::format("opening the {} '{}'", what, file.native());
+  const std::string closing_it =
+      fmt::format("making the {} '{}' readable for its owner only", what, file.native());
+  const io::UniqueFd made(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (made) {
+    if (::fchmod(made.get(), 0600) != 0) return fail_errno(closing_it, errno);
+    return {};
+  }
+  struct stat status{};
+  if (errno != EEXIST || ::faccessat(AT_FDCWD, file.c_str(), R_OK | W_OK, AT_EACCESS) != 0 ||
+      ::stat(file.c_str(), &status) != 0)
+    return fail_errno(opening, errno);
+  if (S_ISDIR(status.st_mode)) return fail_errno(opening, EISDIR);
+  if ((status.st_mode & 07777) != 0600 && ::chmod(file.c_str(), 0600) != 0)
+    return fail_errno(closing_it, errno);
+  return {};
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& file, Mode mode) {
+Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& file, Mode mode,
+                                                 std::string what,
+                                                 std::chrono::milliseconds patience) {
   std::unique_ptr<Database> database(new Database);
   database->file_ = file;
-  if (mode == Mode::Write) {
-    // SQLite would make the file with mode 0644; its -wal and -shm files take their mode from it.
-    const io::UniqueFd made(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!made) return fail_errno(fmt::format("opening the journal '{}'", file.native()), errno);
-    if (::fchmod(made.get(), 0600) != 0)
-      return fail_errno(
-          fmt::format("making the journal '{}' readable for its owner only", file.native()), errno);
-  }
+  database->what_ = std::move(what);
+  if (mode == Mode::Write)
+    if (auto made = make_file(file, database->what_); !made) return fail(std::move(made.error()));
   sqlite3* handle = nullptr;
   constexpr int kFlags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   const bool settled = mode == Mode::Inspect && !has_wal(file);
@@ -113,6 +133,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::filesystem::path& fi
                        : sqlite3_open_v2(file.c_str(), &handle, kFlags | access, nullptr);
   database->handle_.reset(handle);
   if (code != SQLITE_OK) return database->failed("opening");
+  sqlite3_busy_timeout(handle, static_cast<int>(patience.count()));
   sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   if (mode == Mode::Inspect) {
     // With an exclusive lock, SQLite keeps the index of the WAL in memory: no -shm file is made or
@@ -145,8 +166,9 @@ Result<Statement> Database::prepare(std::string_view sql) {
   if (code == SQLITE_ERROR) {
     // The statements are muster's own and correct. Tables that do not fit them were not made by
     // muster.
+    is_damaged_ = true;
     return fail(ErrorCode::DataLoss,
-                fmt::format("using the journal '{}': its tables are damaged: {}", file_.native(),
+                fmt::format("using the {} '{}': its tables are damaged: {}", what_, file_.native(),
                             sqlite3_errmsg(handle_.get())));
   }
   if (code != SQLITE_OK) return failed("using");
@@ -164,6 +186,7 @@ void Database::rollback() noexcept {
 int Database::changes() const { return sqlite3_changes(handle_.get()); }
 
 bool Database::no_room() const { return no_room_; }
+bool Database::is_damaged() const { return is_damaged_; }
 
 void Database::checkpoint_on_close() {
   sqlite3_db_config(handle_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
@@ -175,12 +198,13 @@ std::unexpected<Error> Database::failed(std::string_view doing) {
   no_room_ = (code & 0xff) == SQLITE_FULL ||
              ((code & 0xff) == SQLITE_IOERR && (system == ENOSPC || system == EDQUOT));
   const bool damaged = (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
+  is_damaged_ = is_damaged_ || damaged;
   const std::string what = handle_ == nullptr ? "out of memory" : sqlite3_errmsg(handle_.get());
   return fail(damaged    ? ErrorCode::DataLoss
               : no_room_ ? ErrorCode::ResourceExhausted
                          : ErrorCode::Io,
-              fmt::format("{} the journal '{}': {} (SQLite {}{})", doing, file_.native(), what,
+              fmt::format("{} the {} '{}': {} (SQLite {}{})", doing, what_, file_.native(), what,
                           code, system == 0 ? std::string() : fmt::format(", errno {}", system)));
 }
 
-}  // namespace muster::journal
+}  // namespace muster::sqlite

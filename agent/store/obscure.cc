@@ -1,4 +1,4 @@
-#include "common/store/obscure.h"
+#include "agent/store/obscure.h"
 
 #include <openssl/evp.h>
 #include <openssl/rand.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <memory>
 
-namespace muster::store {
+namespace muster::agent {
 namespace {
 
 constexpr std::size_t kBlock = 16;
@@ -54,4 +54,4 @@ Result<std::string> obscured(std::string_view password) {
   return for_url(bytes);
 }
 
-}  // namespace muster::store
+}  // namespace muster::agent

@@ -9,9 +9,9 @@
 
 #include "common/base/error.h"
 
-namespace muster::store {
+namespace muster::agent {
 
 // Io: the kernel has no random bytes. Internal: OpenSSL fails.
 Result<std::string> obscured(std::string_view password);
 
-}  // namespace muster::store
+}  // namespace muster::agent

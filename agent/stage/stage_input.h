@@ -1,0 +1,43 @@
+// Brings one input of a job to this node: from its store into the cache, and from there into the
+// job's own tree. A plain function, on the thread of a start; it blocks for as long as that takes.
+//
+// What is at the URL is listed before and, if anything was fetched, after: a difference fails the
+// start with the object's name. Starts on this node that want the same URL take turns, so that it
+// is fetched once.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "agent/launch/launch_record.h"
+#include "agent/stage/input_fetch.h"
+#include "common/base/error.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::agent {
+
+// How far it is, for people.
+struct StageNews {
+  std::uint64_t objects = 0, bytes = 0;  // in all
+  std::uint64_t missing = 0, done = 0;   // bytes to fetch, and that have come
+};
+
+struct StageCalls {
+  FetchCalls fetch;
+  std::function<void(const std::string&)> at;  // "waiting for ...": what it does now
+  std::function<void(const StageNews&)> news;
+};
+
+// `key`: what the store's secret has. `owner`: whose tree it is; nullptr: the agent's own user's.
+// `min_free_bytes` stay free on the disk.
+//
+// Errors: NotAllowed: the store refuses, or has nothing there. Unreachable: it says nothing for
+// kStoreAwayMost. Conflict: what is there has changed
+// meanwhile. ResourceExhausted: the disk has too little room, with the numbers. InvalidArgument: it
+// is nothing that can be an input. Io: the node's trouble.
+Result<void> stage_input(const v1::StagedInput& input, const std::string& job,
+                         const std::string& key, const UserEntry* owner,
+                         std::uint64_t min_free_bytes, const StageCalls& calls);
+
+}  // namespace muster::agent

@@ -1,0 +1,21 @@
+// Digests of a whole file, read once. Any thread; blocking.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/base/error.h"
+
+namespace muster {
+
+struct FileDigests {
+  std::uint64_t bytes = 0;
+  std::string sha256, md5;  // lower-case hexadecimal digits
+};
+
+// From its begin to its end; `fd` is open for reading. `stop` is asked after each MiB, and true
+// ends the reading. Errors without a path: Io; Unreachable: it was stopped.
+Result<FileDigests> digests_of(int fd, const std::function<bool()>& stop = {});
+
+}  // namespace muster
