@@ -195,16 +195,21 @@ class Fetch {
     if (!place_.is_file) words.insert(words.end(), {"--files-from-raw", list->path()});
     words.insert(words.end(), {rclone_.source(), place_.partial.native()});
     Watch watch(place_, batch);
+    // A run that fetches again what an earlier one had is not silent.
+    Tries silence(calls_.abandoned);
+    std::uint64_t before = 0;
     const process::ToolAnswer answer = rclone_.run(
         runner_, "copy", std::move(words), Patience::Long,
         limits_of(calls_, kBatchTime, kLogBytes, [&](pid_t pid, std::string_view) {
           const std::uint64_t now = watch.check(pid);
+          if (now > before) silence.restart();
+          before = now;
           if (now > came_) {
             came_ = now;
             tries_.restart();
-          } else if (tries_.is_over()) {
-            watch.end(pid, ErrorCode::Unreachable, Tries::text("rclone waits for the store"));
           }
+          if (silence.is_over())
+            watch.end(pid, ErrorCode::Unreachable, Tries::text("rclone waits for the store"));
           calls_.progress(done_ + now);
         }));
     if (watch.error()) return fail(Error(*watch.error()));
