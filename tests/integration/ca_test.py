@@ -129,6 +129,9 @@ class Rotation(Ca):
             second = self.authorities()["next"]["sha256"]
             self.assertEqual(self.authorities()["signing"]["sha256"], first)
             self.assertEqual(self.files(), ["ca.key", "ca.pem", "next.pem"])
+            # Only connected nodes are waited for: one that comes back is, until it reports.
+            for agent in agents:
+                self.attached(agent, times=2)
             self.nobody_is_waited_for("next")
 
             self.assertIn("still count", self.rotate("sign").out)
