@@ -573,8 +573,10 @@ void Host::Impl::dispose(const std::string& name) {
       if (auto left = leave_trees(rundir::RunLayout(runs / name).inputs(),
                                   trees_run_name(options.node, *run));
           !left)
-        trouble(fmt::format("removing the inputs of run '{}': {}", name_of(*run),
-                            left.error().message));
+        return trouble(
+            fmt::format("removing the inputs of run '{}': {}; the next start of the "
+                        "agent tries again",
+                        name_of(*run), left.error().message));
     if (const auto above = io::Beneath::open(runs, io::Links::Follow))
       (void)io::remove_tree(*above, name);
   });

@@ -172,7 +172,8 @@ Result<InputCache> InputCache::open_checked(const std::filesystem::path& root, C
   return InputCache(root, *std::move(objects), *std::move(index));
 }
 
-Result<std::optional<std::string>> InputCache::find(const std::string& key, WallTime now) {
+Result<std::optional<std::string>> InputCache::find(const std::string& key, WallTime now,
+                                                    const std::function<bool()>& stop) {
   const std::string digest = sha256_hex(key);
   auto query = index_->prepare(
       "SELECT o.sha256, o.size, o.inode, o.mtime, o.ctime FROM keys k JOIN objects o "
@@ -187,7 +188,7 @@ Result<std::optional<std::string>> InputCache::find(const std::string& key, Wall
                   .mtime = query->number(3),
                   .ctime = query->number(4)};
   query->reset();
-  const auto sound = is_sound(sha256, kept);
+  const auto sound = is_sound(sha256, kept, stop);
   if (!sound) return fail(Error(sound.error()));
   if (!*sound) {
     if (auto dropped = drop(sha256); !dropped) return fail(std::move(dropped.error()));
@@ -200,14 +201,15 @@ Result<std::optional<std::string>> InputCache::find(const std::string& key, Wall
   return std::optional(sha256);
 }
 
-Result<bool> InputCache::is_sound(const std::string& sha256, const Kept& kept) {
+Result<bool> InputCache::is_sound(const std::string& sha256, const Kept& kept,
+                                  const std::function<bool()>& stop) {
   const io::UniqueFd file = objects_.open(name_of(sha256), O_RDONLY);
   struct stat status{};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
   const Kept now = Kept::of(status);
   if (now == kept) return true;
   // Perhaps its ctime alone is another one: an agent was killed between a link and its note.
-  const auto digests = digests_of(file.get());
+  const auto digests = digests_of(file.get(), stop);
   if (!digests)
     return fail(Error(digests.error()).in(fmt::format("'{}'", (root_ / "cache").native())));
   if (digests->sha256 != sha256) return false;

@@ -25,6 +25,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -53,7 +54,9 @@ class InputCache {
   [[nodiscard]] bool is_damaged() const { return index_->is_damaged(); }
 
   // SHA-256 of the object, which is sound at this moment. None: it has to be fetched.
-  Result<std::optional<std::string>> find(const std::string& key, WallTime now);
+  // `stop` is asked while a file is read again; true: any result will do, soon.
+  Result<std::optional<std::string>> find(const std::string& key, WallTime now,
+                                          const std::function<bool()>& stop);
   // Moves a file here that has been read: `sha256` is its own. An object that is here already
   // counts.
   Result<void> put(const std::string& key, const std::string& sha256,
@@ -81,7 +84,8 @@ class InputCache {
   struct Kept;
   struct Unused;
   static Result<InputCache> open_checked(const std::filesystem::path& root, Check check);
-  Result<bool> is_sound(const std::string& sha256, const Kept& kept);
+  Result<bool> is_sound(const std::string& sha256, const Kept& kept,
+                        const std::function<bool()>& stop);
   Result<void> keep_status(const std::string& sha256, const Kept& now);
   [[nodiscard]] std::optional<Kept> status_of(const std::string& sha256) const;
   Result<void> note_link(const std::string& sha256);

@@ -6,14 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 
+#include "agent/store/rclone_verdict.h"
 #include "common/base/controls.h"
 #include "common/digest/file_digests.h"
 #include "common/io/file.h"
@@ -44,55 +43,37 @@ process::ToolLimits limits_of(const FetchCalls& calls, milliseconds time, std::s
           .observe_interval = milliseconds(500)};
 }
 
-bool has_one_of(std::string_view text, std::span<const std::string_view> words) {
-  return std::ranges::any_of(words, [&](std::string_view word) { return text.contains(word); });
-}
-
-// The store has refused, and would do so again.
-bool is_refusal(std::string_view message) {
-  constexpr auto kWords = std::to_array<std::string_view>(
-      {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken",
-       "InvalidToken", "NoSuchBucket", "AuthorizationHeaderMalformed", "PermanentRedirect",
-       "403 Forbidden", "401 Unauthorized", "Forbidden: Forbidden", "Unauthorized: Unauthorized",
-       "unable to authenticate", "permission denied", "knownhosts: key mismatch",
-       "knownhosts: key is unknown", "certificate signed by unknown authority"});
-  return has_one_of(message, kWords);
-}
-bool is_absence(std::string_view message) {
-  constexpr auto kWords = std::to_array<std::string_view>(
-      {"NoSuchKey", "404 Not Found", "directory not found", "object not found"});
-  return has_one_of(message, kWords);
-}
-// Of some ends, for an object that was asked for by the name of a directory.
-bool is_directory(std::string_view message) {
-  return message.contains("is a directory not a file");
-}
-bool is_full_disk(std::string_view message) {
-  constexpr auto kWords = std::to_array<std::string_view>(
-      {"no space left on device", "disk quota exceeded", "too big for remaining disk space"});
-  return has_one_of(message, kWords);
-}
-
 // Why a failed run is not tried again; none: it is.
-std::optional<ErrorCode> final_error(const process::ToolAnswer& answer, const RunFailure& failure) {
-  if (answer.absent || is_refusal(failure.message)) return ErrorCode::NotAllowed;
-  if (is_full_disk(failure.message)) return ErrorCode::ResourceExhausted;
+std::optional<ErrorCode> final_error(const process::ToolAnswer& answer, Verdict verdict) {
+  if (answer.absent) return ErrorCode::Io;
   if (answer.why.starts_with("it printed more than")) return ErrorCode::InvalidArgument;
+  switch (verdict) {
+    case Verdict::Refused: return ErrorCode::NotAllowed;
+    case Verdict::DiskFull: return ErrorCode::ResourceExhausted;
+    case Verdict::NodeFault: return ErrorCode::Io;
+    case Verdict::TryAgain:
+    case Verdict::Absent:
+    case Verdict::Directory: break;
+  }
   return std::nullopt;
 }
 
 // The waits between tries of one thing: longer ones, and at last none.
 class Tries {
  public:
-  explicit Tries(const Abandoned& abandoned) : abandoned_(abandoned) {}
+  explicit Tries(const FetchCalls& calls) : abandoned_(calls.abandoned), most_(calls.away_most) {}
   // Something has come.
   void restart() {
-    until_ = std::chrono::steady_clock::now() + kStoreAwayMost;
+    until_ = std::chrono::steady_clock::now() + most_;
     next_ = seconds(1);
   }
   [[nodiscard]] bool is_over() const { return std::chrono::steady_clock::now() > until_; }
-  static std::string text(std::string_view why) {
-    return fmt::format("nothing has come for {} min: {}", kStoreAwayMost.count(), why);
+  [[nodiscard]] std::string text(std::string_view why) const {
+    const auto whole = std::chrono::floor<std::chrono::minutes>(most_);
+    return fmt::format(
+        "nothing has come for {}: {}",
+        whole == most_ ? fmt::format("{} min", whole.count()) : fmt::format("{} ms", most_.count()),
+        why);
   }
   // After a failure. Success: try again, now.
   Result<void> wait(const std::string& why) {
@@ -104,7 +85,8 @@ class Tries {
 
  private:
   const Abandoned& abandoned_;
-  std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::now() + kStoreAwayMost;
+  const milliseconds most_;
+  std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::now() + most_;
   milliseconds next_ = seconds(1);
 };
 
@@ -196,7 +178,7 @@ class Fetch {
     words.insert(words.end(), {rclone_.source(), place_.partial.native()});
     Watch watch(place_, batch);
     // A run that fetches again what an earlier one had is not silent.
-    Tries silence(calls_.abandoned);
+    Tries silence(calls_);
     std::uint64_t before = 0;
     const process::ToolAnswer answer = rclone_.run(
         runner_, "copy", std::move(words), Patience::Long,
@@ -209,15 +191,17 @@ class Fetch {
             tries_.restart();
           }
           if (silence.is_over())
-            watch.end(pid, ErrorCode::Unreachable, Tries::text("rclone waits for the store"));
+            watch.end(pid, ErrorCode::Unreachable, silence.text("rclone waits for the store"));
           calls_.progress(done_ + now);
         }));
     if (watch.error()) return fail(Error(*watch.error()));
     if (auto kept = keep_all(batch, missing, answer); !kept) return fail(std::move(kept.error()));
     if (answer.why.empty() && !answer.absent) return std::string();
     RunFailure failure = why_failed(answer);
-    if (const auto code = final_error(answer, failure)) return fail(*code, std::move(failure.text));
-    if (is_absence(failure.message))
+    const Verdict verdict =
+        verdict_of(failure.message, place_.partial.native(), rclone_.has_own_ca());
+    if (const auto code = final_error(answer, verdict)) return fail(*code, std::move(failure.text));
+    if (verdict == Verdict::Absent)
       return fail(
           ErrorCode::Conflict,
           failure.text + "; it was there when this start listed: was it removed meanwhile?");
@@ -300,7 +284,7 @@ class Fetch {
   const FetchPlace& place_;
   InputCache& cache_;
   const FetchCalls& calls_;
-  Tries tries_{calls_.abandoned};
+  Tries tries_{calls_};
   std::uint64_t done_ = 0;
   std::uint64_t came_ = 0;  // the most that a run has brought since an object was kept
 };
@@ -314,7 +298,7 @@ Result<InputListing> list_input(process::ToolRunner& runner, const RcloneRun& rc
     // The other ends have none, or would have to read everything for it.
     if (url.scheme == store::Scheme::Obs || url.scheme == store::Scheme::S3)
       words.insert(words.begin(), {"--hash", "--hash-type", "md5"});
-    Tries tries(calls.abandoned);
+    Tries tries(calls);
     std::size_t came = 0;
     for (;;) {
       process::ToolAnswer answer = rclone.run(
@@ -334,10 +318,11 @@ Result<InputListing> list_input(process::ToolRunner& runner, const RcloneRun& rc
         return InputListing{.manifest = *std::move(manifest)};
       }
       RunFailure failure = why_failed(answer);
-      if (is_directory(failure.message)) return InputListing();
-      if (const auto code = final_error(answer, failure))
+      const Verdict verdict = verdict_of(failure.message, "", rclone.has_own_ca());
+      if (verdict == Verdict::Directory) return InputListing();
+      if (const auto code = final_error(answer, verdict))
         return fail(*code, std::move(failure.text));
-      if (is_absence(failure.message)) return fail(ErrorCode::NotAllowed, std::move(failure.text));
+      if (verdict == Verdict::Absent) return fail(ErrorCode::NotAllowed, std::move(failure.text));
       if (auto again = tries.wait(failure.text); !again) return fail(std::move(again.error()));
     }
   };

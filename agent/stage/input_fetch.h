@@ -27,19 +27,20 @@ struct InputListing {
   store::Manifest manifest;
 };
 
+// How long a store may give nothing before a start is given up: it may be started again.
+inline constexpr std::chrono::minutes kStoreAwayMost{10};
+
 // What a fetch asks its start, on the start's thread.
 struct FetchCalls {
   const Abandoned& abandoned;                         // set: any result will do, soon
   std::function<void(std::uint64_t bytes)> progress;  // of what is missing, so many have come
   std::function<WallTime()> now;
+  std::chrono::milliseconds away_most = kStoreAwayMost;
 };
 
 // Errors: as of fetch_objects(); those of store::parse_listing().
 Result<InputListing> list_input(process::ToolRunner& runner, const RcloneRun& rclone,
                                 const store::Url& url, const FetchCalls& calls);
-
-// How long a store may give nothing before a start is given up: it may be started again.
-inline constexpr std::chrono::minutes kStoreAwayMost{10};
 
 struct FetchPlace {
   std::string prefix;       // of the keys: in which bucket or host, and who answers for it
@@ -53,8 +54,8 @@ struct FetchPlace {
 std::string cache_key(const FetchPlace& place, const store::Object& object);
 
 // Puts them into the cache. Errors: NotAllowed, with what rclone says, when the store refuses;
-// Unreachable after kStoreAwayMost; Conflict: an object is there no more; DataLoss: an object is
-// not what the list says; ResourceExhausted: the disk is full.
+// Unreachable after `away_most`; Io: the node's trouble; Conflict: an object is there no more;
+// DataLoss: an object is not what the list says; ResourceExhausted: the disk is full.
 Result<void> fetch_objects(process::ToolRunner& runner, const RcloneRun& rclone,
                            const std::vector<store::Object>& missing, const FetchPlace& place,
                            InputCache& cache, const FetchCalls& calls);

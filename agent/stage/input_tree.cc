@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,16 +23,20 @@ namespace {
 // Behind an input's name: the tree that is being made, and what the one that is there was made of.
 constexpr const char *kNew = ".new", *kOf = ".of";
 constexpr const char* kRuns = ".runs";
+constexpr std::chrono::milliseconds kLockInterval{20};
 
 // Only one thread of this machine changes trees at a time. The lock goes with the descriptor.
-Result<io::UniqueFd> lock_trees(const std::filesystem::path& jobs) {
+// Without `abandoned` it is waited for however long that takes.
+Result<io::UniqueFd> lock_trees(const std::filesystem::path& jobs, const Abandoned* abandoned) {
   io::UniqueFd lock(::open(jobs.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::string doing = fmt::format("locking '{}'", jobs.native());
   if (!lock) return fail_errno(doing, errno);
-  int failed = 0;
-  do failed = ::flock(lock.get(), LOCK_EX);
-  while (failed != 0 && errno == EINTR);
-  if (failed != 0) return fail_errno(doing, errno);
+  const int how = abandoned != nullptr ? LOCK_EX | LOCK_NB : LOCK_EX;
+  while (::flock(lock.get(), how) != 0) {
+    if (errno != EINTR && errno != EWOULDBLOCK) return fail_errno(doing, errno);
+    if (abandoned != nullptr && abandoned->wait(kLockInterval))
+      return fail(ErrorCode::Unreachable, doing + ": nobody waits for it any more");
+  }
   return lock;
 }
 
@@ -161,10 +167,11 @@ std::string trees_run_name(const NodeName& node, const RunKey& run) {
 }
 
 Result<void> use_trees(const std::filesystem::path& jobs, const std::string& job,
-                       const std::string& run, const std::filesystem::path& run_file) {
+                       const std::string& run, const std::filesystem::path& run_file,
+                       const Abandoned& abandoned) {
   const std::filesystem::path above = jobs / job;
   if (auto made = io::make_dirs(jobs, 0711); !made) return made;
-  const auto lock = lock_trees(jobs);
+  const auto lock = lock_trees(jobs, &abandoned);
   if (!lock) return fail(Error(lock.error()));
   if (auto made = io::make_dirs(above, 0711); !made) return made;
   // First what leave_trees() looks for.
@@ -176,9 +183,9 @@ Result<void> use_trees(const std::filesystem::path& jobs, const std::string& job
 
 Result<void> make_tree(const TreePlace& place, const store::Manifest& manifest,
                        const std::map<std::string, std::string>& objects, const UserEntry* owner,
-                       InputCache& cache) {
+                       InputCache& cache, const Abandoned& abandoned) {
   const std::filesystem::path above = place.jobs / place.job;
-  const auto lock = lock_trees(place.jobs);
+  const auto lock = lock_trees(place.jobs, &abandoned);
   if (!lock) return fail(Error(lock.error()));
   auto job = io::Beneath::open(above);
   if (!job) return fail(std::move(job.error()));
@@ -209,7 +216,9 @@ Result<void> leave_trees(const std::filesystem::path& run_file, const std::strin
   if (!text && text.error().code == ErrorCode::NotFound) return {};
   if (!text) return fail(Error(text.error()));
   const std::filesystem::path above = *text, jobs = above.parent_path();
-  const auto lock = lock_trees(jobs);
+  std::error_code wrong;
+  if (!std::filesystem::exists(above, wrong) && !wrong) return {};
+  const auto lock = lock_trees(jobs, nullptr);
   if (!lock) return fail(Error(lock.error()));
   ::unlink((above / kRuns / run).c_str());
   if (::rmdir((above / kRuns).c_str()) != 0) {

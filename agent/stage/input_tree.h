@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 
+#include "agent/launch/abandoned.h"
 #include "agent/launch/launch_record.h"
 #include "agent/stage/input_cache.h"
 #include "common/base/error.h"
@@ -29,15 +30,18 @@ struct TreePlace {
 // "n07.01j8x4a0b7c2d.2": the name of a run among those of all agents of the machine.
 std::string trees_run_name(const NodeName& node, const RunKey& run);
 
-// The run uses the trees of its job from now on: `run_file` is written, its file `inputs`.
+// The run uses the trees of its job from now on: `run_file` is written, its file `inputs`. When
+// `abandoned` is set, any result will do.
 Result<void> use_trees(const std::filesystem::path& jobs, const std::string& job,
-                       const std::string& run, const std::filesystem::path& run_file);
+                       const std::string& run, const std::filesystem::path& run_file,
+                       const Abandoned& abandoned);
 
 // Makes the tree, or replaces it. `objects`: SHA-256 of each object, by its name. Only `owner` may
 // go into it (nullptr: the agent's own user). NotFound: an object has left the cache meanwhile.
+// When `abandoned` is set before its turn comes, nothing is made, and any result will do.
 Result<void> make_tree(const TreePlace& place, const store::Manifest& manifest,
                        const std::map<std::string, std::string>& objects, const UserEntry* owner,
-                       InputCache& cache);
+                       InputCache& cache, const Abandoned& abandoned);
 
 // The run is forgotten. If no other uses them, the trees of its job are removed; the objects stay
 // in the cache. Nothing happens without a `run_file`.

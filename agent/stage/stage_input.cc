@@ -163,7 +163,7 @@ class Staging {
                            .input = input_.name(),
                            .name = std::filesystem::path(input_.path()).filename().native(),
                            .is_file = place_.is_file},
-                          manifest, known->objects, owner_, cache_);
+                          manifest, known->objects, owner_, cache_, calls_.fetch.abandoned);
     is_gone = !made && made.error().code == ErrorCode::NotFound;
     if (is_gone) made.error().code = ErrorCode::ResourceExhausted;
     return made;
@@ -177,7 +177,9 @@ class Staging {
     Known known;
     for (const store::Object& one : manifest.objects) {
       if (calls_.fetch.abandoned.is_set()) return known;
-      auto sha256 = cache_.find(cache_key(place_, one), calls_.fetch.now());
+      auto sha256 = cache_.find(cache_key(place_, one), calls_.fetch.now(),
+                                [&] { return calls_.fetch.abandoned.is_set(); });
+      if (!sha256 && calls_.fetch.abandoned.is_set()) return known;
       if (!sha256) return fail(std::move(sha256.error()));
       if (*sha256)
         known.objects.emplace(one.name, **std::move(sha256));

@@ -33,9 +33,9 @@ struct StageCalls {
 // `min_free_bytes` stay free on the disk.
 //
 // Errors: NotAllowed: the store refuses, or has nothing there. Unreachable: it says nothing for
-// kStoreAwayMost. Conflict: what is there has changed
-// meanwhile. ResourceExhausted: the disk has too little room, with the numbers. InvalidArgument: it
-// is nothing that can be an input. Io: the node's trouble.
+// `away_most`. Conflict: what is there has changed meanwhile. ResourceExhausted: the disk has too
+// little room, with the numbers. InvalidArgument: it is nothing that can be an input. Io: the
+// node's trouble.
 Result<void> stage_input(const v1::StagedInput& input, const std::string& job,
                          const std::string& key, const UserEntry* owner,
                          std::uint64_t min_free_bytes, const StageCalls& calls);

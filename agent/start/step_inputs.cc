@@ -72,7 +72,7 @@ StepResult step_inputs(StartWork& work) {
     return std::unexpected(Refusal{.why = v1::START_FAILURE_NODE, .text = cache.error().message});
   if (auto used =
           use_trees(jobs, work.order.job_id(), trees_run_name(work.context.node, work.context.run),
-                    work.layout.inputs());
+                    work.layout.inputs(), *work.abandoned);
       !used)
     return std::unexpected(refusal_of(used.error()));
   for (const v1::StagedInput& input : work.order.staged()) {

@@ -18,7 +18,8 @@ constexpr std::size_t kSentenceMost = 600;
 
 // rclone takes options and keys from variables, and refuses to start with some (AWS_CA_BUNDLE).
 std::vector<std::string> environment(const std::string& proxy) {
-  std::vector<std::string> env = {"HOME=/nonexistent", "LC_ALL=C"};
+  // Since 1.63 rclone gives a file that it writes another name, and nobody could watch it.
+  std::vector<std::string> env = {"HOME=/nonexistent", "LC_ALL=C", "RCLONE_INPLACE=true"};
   for (const std::string& one : process::tool_environment())
     if (one.starts_with("PATH=")) env.push_back(one);
   if (proxy.empty()) return env;
@@ -42,6 +43,11 @@ std::optional<process::ToolRequest> ending_with_us(const process::ToolRequest& r
   process::ToolRequest wrapped{.program = *setpriv, .args = {"--pdeathsig", "KILL", *rclone}};
   wrapped.args.insert(wrapped.args.end(), request.args.begin(), request.args.end());
   return wrapped;
+}
+
+// An older setpriv, or busybox's, knows no --pdeathsig, and runs nothing. rclone says why it fails.
+bool was_not_run(const process::ToolAnswer& answer) {
+  return answer.status && *answer.status != 0 && answer.output.empty();
 }
 
 Result<store::Remote> remote_with(const v1::StoreProfile& profile, const store::Url& url,
@@ -144,7 +150,10 @@ process::ToolAnswer RcloneRun::run(process::ToolRunner& runner, std::string_view
   std::ranges::move(words, std::back_inserter(args));
   const std::vector<std::string> env = environment(proxy_);
   process::ToolRequest request{.program = "rclone", .args = std::move(args)};
-  if (auto wrapped = ending_with_us(request, env)) request = *std::move(wrapped);
+  if (auto wrapped = ending_with_us(request, env)) {
+    process::ToolAnswer answer = runner.run({*std::move(wrapped)}, env, limits).front();
+    if (!was_not_run(answer)) return answer;
+  }
   return runner.run({std::move(request)}, env, limits).front();
 }
 

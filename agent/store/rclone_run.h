@@ -30,13 +30,15 @@ class RcloneRun {
   static Result<RcloneRun> make(const v1::StoreProfile& profile, const store::Url& url,
                                 const std::string& key);
 
+  // The store has a CA of its own: all nodes trust the same one.
+  [[nodiscard]] bool has_own_ca() const { return has_ca_; }
   // "store:bucket/dir": the URL, for an argument.
   [[nodiscard]] const std::string& source() const { return source_; }
   // "store:bucket/": the directory that the URL is in.
   [[nodiscard]] std::string source_above() const;
   // `verb`: "lsjson", with its own options and arguments behind. Its log and its output come
   // together. `absent`: the node has no rclone. The runner remembers an rclone that does not die.
-  // rclone ends with this process, however that ends, where there is setpriv (util-linux).
+  // rclone ends with this process, however that ends, where there is setpriv (util-linux 2.33).
   process::ToolAnswer run(process::ToolRunner& runner, std::string_view verb,
                           std::vector<std::string> words, Patience patience,
                           const process::ToolLimits& limits) const;

@@ -7,12 +7,14 @@
         proxy.endless = lambda path: ...      # true: the answer is a MiB longer, and does not end
         proxy.gate.clear(); proxy.gate.set()  # GETs wait for it
         proxy.away()                          # until back(): nobody listens
+        proxy.slam()                          # until away() and back(): connections end at once; proxy.slammed counts them
 """
 
 import collections
 import http.client
 import http.server
 import socket
+import socketserver
 import threading
 
 CHUNK = 64 << 10
@@ -74,6 +76,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_OPTIONS = do_PROPFIND = do_MKCOL = do_MOVE = _pass_on
 
 
+class _Slam(socketserver.BaseRequestHandler):
+    def handle(self):
+        proxy = self.server.proxy
+        with proxy.changed:
+            proxy.slammed += 1
+            proxy.changed.notify_all()
+
+
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
@@ -92,6 +102,7 @@ class CountingProxy:
         self.gate.set()
         self.changed = threading.Condition()
         self.waiting = 0  # GETs that have come, in all
+        self.slammed = 0
         self._server, self._port = None, 0
         self.back()
 
@@ -112,7 +123,14 @@ class CountingProxy:
             self.paths.clear()
 
     def back(self):
-        self._server = _Server(("127.0.0.1", self._port), _Handler)
+        self._listen(_Handler)
+
+    def slam(self):
+        self.away()
+        self._listen(_Slam)
+
+    def _listen(self, handler):
+        self._server = _Server(("127.0.0.1", self._port), handler)
         self._server.proxy = self
         self._port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()

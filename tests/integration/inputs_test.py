@@ -139,14 +139,20 @@ class OneNode(Inputs):
         job = self.submit("away")
         with self.proxy.changed:
             self.assertTrue(self.proxy.changed.wait_for(lambda: self.proxy.waiting > 0, DEADLINE), self.cluster.story(job))
-        self.proxy.cut = lambda path: True
-        self.proxy.away()
+        cuts = []
+        self.proxy.cut = lambda path: cuts.append(path) or True
         self.proxy.gate.set()
-        wait_until(lambda: "inputs" in self.cluster.output("show", job), what="the start to show its step")
+        with self.proxy.changed:
+            self.assertTrue(self.proxy.changed.wait_for(lambda: cuts, DEADLINE), self.cluster.story(job))
+        self.proxy.slam()
+        with self.proxy.changed:
+            self.assertTrue(self.proxy.changed.wait_for(lambda: self.proxy.slammed > 1, DEADLINE), self.cluster.story(job))
         self.proxy.cut = lambda path: False
+        self.proxy.away()
         self.proxy.back()
         self.cluster.wait(job)
         self.assert_found(job)
+        self.assertGreater(self.proxy.counts["GET"], len(NAMES), "what was cut came again")
 
     def test_an_agent_that_is_killed_in_the_middle(self):
         self.proxy.gate.clear()

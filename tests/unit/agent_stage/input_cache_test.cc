@@ -61,7 +61,7 @@ class InputCacheTest : public testing::Test {
     return cache.put(text, sha256_hex(text), file, at(second));
   }
   static bool has(InputCache& cache, const std::string& text) {
-    const auto found = cache.find(text, at(100));
+    const auto found = cache.find(text, at(100), {});
     return found && *found;
   }
   // A file below objects/ alone.
@@ -103,7 +103,7 @@ TEST_F(InputCacheTest, ADamagedPageIsNoticedAndTheIndexIsMadeAnew) {
   damage_index();
   InputCache cache = open();
   EXPECT_FALSE(cache.is_damaged()) << "nothing was read yet";
-  const auto found = cache.find("text", at(2));
+  const auto found = cache.find("text", at(2), {});
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ErrorCode::DataLoss);
   EXPECT_TRUE(cache.is_damaged());
@@ -166,7 +166,7 @@ TEST_F(InputCacheTest, ManyStartsThatSeeTheDamageMakeOneNewIndex) {
   std::atomic<int> wrong = 0;
   for (int i = 0; i < 8; ++i)
     starts.emplace_back([&, i] {
-      if (caches[i].find("text", at(2)) || !caches[i].is_damaged()) ++wrong;
+      if (caches[i].find("text", at(2), {}) || !caches[i].is_damaged()) ++wrong;
       auto anew = InputCache::remake(root());
       if (anew) caches[i] = *std::move(anew);
       if (!put(caches[i], fmt::format("text {}", i))) ++wrong;
@@ -221,7 +221,7 @@ TEST_F(InputCacheTest, AnotherConnectionOfTheProcessLeavesTheLocks) {
   bool has_lock = false;
   for (std::string line; std::getline(locks, line);)
     has_lock = has_lock ||
-              (line.contains(" READ ") && line.contains(shared_lock) && line.contains(of_index));
+               (line.contains(" READ ") && line.contains(shared_lock) && line.contains(of_index));
   EXPECT_TRUE(has_lock);
 }
 

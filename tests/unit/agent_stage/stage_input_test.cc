@@ -1,9 +1,11 @@
 // Inputs are brought to a node by a real rclone, from a directory that plays the store.
 #include "agent/stage/stage_input.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,13 +60,15 @@ class StageInput : public testing::Test {
     fetched_ = 0;
     const StageCalls calls{.fetch = {.abandoned = *now_abandoned_,
                                      .progress = {},
-                                     .now = [] { return system_clock().now().wall; }},
+                                     .now = [] { return system_clock().now().wall; },
+                                     .away_most = away_most_},
                            .at =
                                [this](const std::string& what) {
                                  if (at_) at_(what);
                                },
                            .news = [this](const StageNews& news) { fetched_ = news.missing; }};
-    if (auto used = use_trees(root() / "jobs", job, "n1." + job + ".1", dir_ / (job + ".inputs"));
+    if (auto used = use_trees(root() / "jobs", job, "n1." + job + ".1", dir_ / (job + ".inputs"),
+                              *now_abandoned_);
         !used)
       return used;
     return stage_input(input, job, "", nullptr, 0, calls);
@@ -78,7 +82,28 @@ class StageInput : public testing::Test {
   Abandoned abandoned_;
   Abandoned* now_abandoned_ = &abandoned_;
   std::function<void(const std::string&)> at_;
+  std::chrono::milliseconds away_most_ = kStoreAwayMost;
   std::uint64_t fetched_ = 0;
+};
+
+// Programs of the test come first on PATH while it lives.
+class ProgramsFirst {
+ public:
+  explicit ProgramsFirst(const fs::path& dir) : dir_(dir), before_(::getenv("PATH")) {
+    fs::create_directories(dir_);
+    ::setenv("PATH", (dir_.native() + ":" + before_).c_str(), 1);
+  }
+  ~ProgramsFirst() { ::setenv("PATH", before_.c_str(), 1); }
+  ProgramsFirst(const ProgramsFirst&) = delete;
+  ProgramsFirst& operator=(const ProgramsFirst&) = delete;
+  void write(const std::string& name, const std::string& script) const {
+    std::ofstream(dir_ / name) << "#!/bin/sh\n" << script;
+    fs::permissions(dir_ / name, fs::perms::owner_all);
+  }
+
+ private:
+  const fs::path dir_;
+  const std::string before_;
 };
 
 TEST_F(StageInput, ATreeIsAsInTheStore) {
@@ -133,7 +158,7 @@ TEST_F(StageInput, AnObjectThatSomebodyHasWrittenToIsFetchedAgain) {
 TEST_F(StageInput, TreesGoWithTheLastRunAndTheObjectsStay) {
   write("wiki/a", "text");
   ASSERT_TRUE(stage("wiki"));
-  ASSERT_TRUE(use_trees(root() / "jobs", "j1", "n2.j1.1", dir_ / "other"));
+  ASSERT_TRUE(use_trees(root() / "jobs", "j1", "n2.j1.1", dir_ / "other", abandoned_));
   ASSERT_TRUE(leave());
   EXPECT_TRUE(fs::exists(tree("wiki"))) << "another run uses it";
   ASSERT_TRUE(leave_trees(dir_ / "other", "n2.j1.1"));
@@ -284,7 +309,7 @@ TEST_F(StageInput, AnObjectIsTheSameUnderEachUrlThatItIsBelow) {
 TEST_F(StageInput, ATreeThatAnotherRunUsesStaysAsItIs) {
   write("wiki/a", "text");
   ASSERT_TRUE(stage("wiki"));
-  ASSERT_TRUE(use_trees(root() / "jobs", "j1", "n2.j1.1", dir_ / "other"));
+  ASSERT_TRUE(use_trees(root() / "jobs", "j1", "n2.j1.1", dir_ / "other", abandoned_));
   const ino_t used = inode_of(tree("wiki"));
   ASSERT_TRUE(stage("wiki"));
   EXPECT_EQ(inode_of(tree("wiki")), used);
@@ -308,6 +333,59 @@ TEST_F(StageInput, WhatKilledFetchesHaveLeftGoesWithTheNextStart) {
   ASSERT_TRUE(stage("wiki"));
   EXPECT_FALSE(fs::exists(partial));
   EXPECT_FALSE(fs::exists(partial.string() + ".lock"));
+}
+
+// Of a store that takes every connection and then says nothing, a run of rclone shows no error.
+TEST_F(StageInput, AStoreThatFallsSilentEndsTheStart) {
+  const ProgramsFirst programs(dir_ / "bin");
+  const std::string list =
+      "[\n{\"Path\":\"a\",\"Name\":\"a\",\"Size\":100,\"ModTime\":\"2024-01-01T00:00:00Z\","
+      "\"IsDir\":"
+      "false}\n]";
+  const std::string silent = "exec tail -f /dev/null\n";
+  away_most_ = std::chrono::milliseconds(1500);
+  const auto expect_given_up = [&] {
+    const auto staged = stage("wiki");
+    ASSERT_FALSE(staged);
+    EXPECT_EQ(staged.error().code, ErrorCode::Unreachable);
+    EXPECT_THAT(staged.error().message, HasSubstr("nothing has come for 1500 ms: "));
+  };
+  programs.write("rclone", silent);
+  expect_given_up();
+  // It lists, and brings a part of the object.
+  programs.write("rclone", "case $1 in lsjson) echo '" + list +
+                               "';; *) for to; do :; done; printf 12345 > \"$to/a\"; " + silent +
+                               ";; esac\n");
+  expect_given_up();
+}
+
+// Regression: a node with such a setpriv could fetch nothing.
+TEST_F(StageInput, ASetprivThatKnowsNoPdeathsigIsNotUsed) {
+  const ProgramsFirst programs(dir_ / "bin");
+  programs.write("setpriv", "echo 'setpriv: unrecognized option' >&2; exit 1\n");
+  write("wiki/a", "text");
+  const auto staged = stage("wiki");
+  ASSERT_TRUE(staged) << staged.error().message;
+  EXPECT_EQ(text_of(tree("wiki") / "a"), "text");
+}
+
+// Regression: such a start could not be cancelled.
+TEST_F(StageInput, AStartThatWaitsForTheTreesOfOthersCanBeAbandoned) {
+  write("wiki/a", "text");
+  ASSERT_TRUE(stage("wiki"));
+  const int trees = ::open((root() / "jobs").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(::flock(trees, LOCK_EX), 0);
+  abandoned_.set();
+  (void)stage("wiki", "j2");
+  ::close(trees);
+  EXPECT_FALSE(fs::exists(root() / "jobs/j2/data"));
+}
+
+TEST_F(StageInput, TreesThatSomebodyHasRemovedAreLeft) {
+  write("wiki/a", "text");
+  ASSERT_TRUE(stage("wiki"));
+  fs::remove_all(root());
+  EXPECT_TRUE(leave());
 }
 
 TEST_F(StageInput, LinksInADirectoryAreWhatIsBehindThem) {
