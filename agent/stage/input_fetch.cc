@@ -10,6 +10,7 @@
 #include <csignal>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "agent/store/rclone_verdict.h"
@@ -89,6 +90,17 @@ class Tries {
   std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::now() + most_;
   milliseconds next_ = seconds(1);
 };
+
+// rclone lists each of them, or asks for each object: what are fewer requests.
+std::size_t directories_of(const std::vector<store::Object>& batch) {
+  std::set<std::string_view> directories;
+  for (const store::Object& one : batch) {
+    const std::size_t slash = one.name.rfind('/');
+    directories.insert(slash == std::string::npos ? ""
+                                                  : std::string_view(one.name).substr(0, slash));
+  }
+  return directories.size();
+}
 
 // A run of rclone that copies a batch, seen from outside. It ends the run where that writes what it
 // must not.
@@ -175,6 +187,8 @@ class Fetch {
     auto list = io::MemoryFile::make(names);
     if (!list) return fail(std::move(list.error()));
     if (!place_.is_file) words.insert(words.end(), {"--files-from-raw", list->path()});
+    const bool lists = !place_.is_file && !one_by_one_ && batch.size() > directories_of(batch);
+    if (!lists) words.emplace_back("--no-traverse");
     words.insert(words.end(), {rclone_.source(), place_.partial.native()});
     Watch watch(place_, batch);
     // A run that fetches again what an earlier one had is not silent.
@@ -195,7 +209,8 @@ class Fetch {
           calls_.progress(done_ + now);
         }));
     if (watch.error()) return fail(Error(*watch.error()));
-    if (auto kept = keep_all(batch, missing, answer); !kept) return fail(std::move(kept.error()));
+    if (auto kept = keep_all(batch, missing, answer, lists); !kept)
+      return fail(std::move(kept.error()));
     if (answer.why.empty() && !answer.absent) return std::string();
     RunFailure failure = why_failed(answer);
     const Verdict verdict =
@@ -210,7 +225,8 @@ class Fetch {
 
   // What of the batch has come is missing no more.
   Result<void> keep_all(const std::vector<store::Object>& batch,
-                        std::vector<store::Object>& missing, const process::ToolAnswer& answer) {
+                        std::vector<store::Object>& missing, const process::ToolAnswer& answer,
+                        bool lists) {
     // A run that was killed, or died of its own fault (status 2), may have left anything.
     const Ended ended = answer.why.empty() && !answer.absent   ? Ended::Well
                         : answer.status && *answer.status != 2 ? Ended::Orderly
@@ -218,7 +234,7 @@ class Fetch {
     std::set<std::string_view> here;
     for (const store::Object& one : batch) {
       if (calls_.abandoned.is_set()) return {};
-      auto kept = keep(one, ended);
+      auto kept = keep(one, ended, lists);
       if (!kept) return fail(std::move(kept.error()));
       if (!*kept) continue;
       done_ += one.size;
@@ -246,14 +262,17 @@ class Fetch {
     Orderly,  // some has failed, and what is there of the others is whole: it removes failed files
     Anyhow,
   };
-  // False: the object has not come whole.
-  Result<bool> keep(const store::Object& object, Ended ended) {
+  // False: the object has not come whole. `lists`: rclone has looked for it in the list of its
+  // directory. Some ends leave out there what they have in the list of everything (seen with
+  // s3rver 3.7.1: a directory that has only directories).
+  Result<bool> keep(const store::Object& object, Ended ended, bool lists) {
     const bool well = ended == Ended::Well;
     const std::filesystem::path file = place_.partial / store::local_name(object.name);
     const std::string doing = fmt::format("reading '{}'", without_controls(file.native()));
     const io::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!fd && (errno == ENOENT || errno == ENOTDIR)) {
-      if (!well) return false;
+      if (well && lists) one_by_one_ = true;
+      if (!well || lists) return false;
       return fail(ErrorCode::DataLoss,
                   fmt::format("'{}' was there, and has not come", without_controls(object.name)));
     }
@@ -285,6 +304,7 @@ class Fetch {
   InputCache& cache_;
   const FetchCalls& calls_;
   Tries tries_{calls_};
+  bool one_by_one_ = false;  // rclone asks for each object, and lists no directory
   std::uint64_t done_ = 0;
   std::uint64_t came_ = 0;  // the most that a run has brought since an object was kept
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "common/io/file.h"
 #include "common/io/remove_tree.h"
 #include "common/io/room.h"
+#include "common/store/selection.h"
 #include "common/text/sizes.h"
 
 namespace muster::agent {
@@ -43,8 +45,8 @@ std::string prefix_of(const v1::StoreProfile& profile, const store::Url& url) {
 class Staging {
  public:
   Staging(const v1::StagedInput& input, std::string job, const UserEntry* owner,
-          std::uint64_t min_free_bytes, const StageCalls& calls, store::Url url, RcloneRun rclone,
-          InputCache cache)
+          std::uint64_t min_free_bytes, const StageCalls& calls, store::Url url,
+          store::Selection selection, RcloneRun rclone, InputCache cache)
       : input_(input),
         job_(std::move(job)),
         owner_(owner),
@@ -52,6 +54,7 @@ class Staging {
         calls_(calls),
         root_(input.root()),
         url_(std::move(url)),
+        selection_(std::move(selection)),
         rclone_(std::move(rclone)),
         cache_(std::move(cache)) {
     place_.prefix = prefix_of(input.profile(), url_);
@@ -127,15 +130,25 @@ class Staging {
     }
   }
 
+  Result<InputListing> list() {
+    auto listing = list_input(runner_, rclone_, url_, calls_.fetch);
+    if (listing) selection_.select(listing->manifest);
+    return listing;
+  }
+
   // `is_gone`: an object was removed for the room of another start.
   Result<void> once(bool& is_gone) {
     calls_.at("listing");
-    auto listing = list_input(runner_, rclone_, url_, calls_.fetch);
+    auto listing = list();
     if (!listing) return fail(std::move(listing.error()));
     place_.is_file = listing->is_file;
     const store::Manifest& manifest = listing->manifest;
     if (manifest.objects.empty() && manifest.empty.empty())
-      return fail(ErrorCode::NotAllowed, "there is nothing at this URL");
+      return fail(ErrorCode::NotAllowed,
+                  input_.include().empty()
+                      ? "there is nothing at this URL"
+                      : fmt::format("there is nothing at this URL of such a name (include: {})",
+                                    fmt::join(input_.include(), ", ")));
     StageNews news{.objects = manifest.objects.size(), .bytes = manifest.bytes()};
     calls_.at("looking for what the node has already");
     auto known = find_all(manifest);
@@ -228,7 +241,7 @@ class Staging {
 
   Result<void> list_again(const InputListing& before) {
     calls_.at("listing again");
-    const auto after = list_input(runner_, rclone_, url_, calls_.fetch);
+    const auto after = list();
     if (!after) return fail(Error(after.error()));
     const std::string change = store::change_between(before.manifest, after->manifest);
     if (change.empty()) return {};
@@ -244,6 +257,7 @@ class Staging {
   const StageCalls& calls_;
   const std::filesystem::path root_;
   const store::Url url_;
+  const store::Selection selection_;
   const RcloneRun rclone_;
   process::ToolRunner runner_;
   InputCache cache_;
@@ -258,12 +272,15 @@ Result<void> stage_input(const v1::StagedInput& input, const std::string& job,
   const std::string doing = fmt::format("inputs.{}: '{}'", input.name(), input.url());
   auto url = store::parse_url(input.url());
   if (!url) return fail(std::move(url.error()).in(doing));
+  auto selection = store::Selection::make(
+      std::vector<std::string>(input.include().begin(), input.include().end()));
+  if (!selection) return fail(std::move(selection.error()).in(doing));
   auto rclone = RcloneRun::make(input.profile(), *url, key);
   if (!rclone) return fail(std::move(rclone.error()).in(doing));
   auto cache = InputCache::open(input.root());
   if (!cache) return fail(std::move(cache.error()).in(doing));
   auto staged = Staging(input, job, owner, min_free_bytes, calls, *std::move(url),
-                        *std::move(rclone), *std::move(cache))
+                        *std::move(selection), *std::move(rclone), *std::move(cache))
                     .run();
   if (!staged) return fail(std::move(staged.error()).in(doing));
   return {};

@@ -19,9 +19,10 @@ namespace {
 
 constexpr auto kMindformersInputs = std::to_array<std::string_view>(
     {"--train_dataset_dir", "--eval_dataset_dir", "--load_checkpoint"});
-// Not --data-path: it has the beginnings of files' names.
 constexpr auto kMegatronInputs = std::to_array<std::string_view>(
     {"--load", "--tokenizer-model", "--tokenizer-name-or-path", "--vocab-file", "--merge-file"});
+constexpr auto kMegatronPrefixes = std::to_array<std::string_view>(
+    {"--data-path", "--train-data-path", "--valid-data-path", "--test-data-path"});
 constexpr std::array<std::string_view, 1> kMegatronPatches = {"node-local-index"};
 
 }  // namespace
@@ -80,6 +81,7 @@ std::span<const Engine> engine_table() {
        .hccl = true,
        .torch_workers = true,
        .input_options = kMegatronInputs,
+       .prefix_options = kMegatronPrefixes,
        .own_arguments = true,
        .launch = launch_megatron,
        .check = check_megatron,
@@ -106,6 +108,7 @@ std::span<const Engine> engine_table() {
        .hccl = true,
        .torch_workers = true,
        .input_options = kMegatronInputs,
+       .prefix_options = kMegatronPrefixes,
        .own_arguments = true,
        .launch = launch_mindspeed_mm,
        .check = check_mindspeed_mm,

@@ -40,7 +40,22 @@ void read_text_map(SpecReader& in, const Node& node, const KeyRow& row) {
 }
 
 // --- inputs --------------------------------------------------------------------------------------
-constexpr const char* kInputForms = "PATH | {from: PATH, env: VARIABLE}";
+constexpr const char* kInputForms = "PATH | {from: PATH, env: VARIABLE, include: [PATTERN]}";
+
+// A pattern, or a list of them.
+bool read_include(const Node& value, v1::InputSpec& input) {
+  input.clear_include();
+  if (value.kind == Node::Kind::Scalar) {
+    input.add_include(value.text);
+    return true;
+  }
+  if (value.kind != Node::Kind::List) return false;
+  for (const Node& item : value.items) {
+    if (item.kind != Node::Kind::Scalar) return false;
+    input.add_include(item.text);
+  }
+  return true;
+}
 
 void read_input_part(SpecReader& in, const Node& name, const Node& value, const std::string& key,
                      v1::InputSpec& input) {
@@ -51,8 +66,10 @@ void read_input_part(SpecReader& in, const Node& name, const Node& value, const 
     in.spoil(key);
   } else if (part == "to" || part == "pass" || part == "unpack" || part == "scope") {
     in.problem(name, at, "is known but not in this release: files are used in place; leave it out");
+  } else if (part == "include") {
+    if (!read_include(value, input)) in.problem(value, at, "must be a pattern, or a list of them");
   } else if (part != "from" && part != "env") {
-    in.problem(name, at, "unknown key (from, env)");
+    in.problem(name, at, "unknown key (from, env, include)");
   } else if (value.kind != Node::Kind::Scalar) {
     in.problem(value, at,
                value.kind == Node::Kind::Null ? fmt::format("has no value ({})", kInputForms)
@@ -193,11 +210,16 @@ Schema map_of(Schema values) {
 }
 Schema text_map_schema(const KeyRow&) { return map_of(scalar_schema()); }
 Schema inputs_schema(const KeyRow&) {
-  return map_of({{"anyOf",
-                  {scalar_schema(),
-                   {{"type", "object"},
-                    {"properties", {{"from", scalar_schema()}, {"env", scalar_schema()}}},
-                    {"additionalProperties", false}}}}});
+  return map_of(
+      {{"anyOf",
+        {scalar_schema(),
+         {{"type", "object"},
+          {"properties",
+           {{"from", scalar_schema()},
+            {"env", scalar_schema()},
+            {"include",
+             {{"anyOf", {scalar_schema(), {{"type", "array"}, {"items", scalar_schema()}}}}}}}},
+          {"additionalProperties", false}}}}});
 }
 Schema config_patch_schema(const KeyRow&) { return map_of({{"type", {"object", "null"}}}); }
 

@@ -176,7 +176,10 @@ class Filler {
   std::optional<Error> fill_start(JobToSubmit& submitted) {
     const v1::JobSpec& spec = submitted.spec;
     v1::ResolvedStart& start = *submitted.resolved.mutable_start();
-    start.set_dir(place_of(spec.start().from()));
+    const auto staged = submitted.resolved.inputs().find(std::string(spec::kStartInput));
+    start.set_dir(store::is_url(spec.start().from()) && staged != submitted.resolved.inputs().end()
+                      ? staged->second
+                      : place_of(spec.start().from()));
     if (!engine::starts_from_job(spec)) {
       if (spec.start().has_step()) start.mutable_point()->set_step(spec.start().step());
       return std::nullopt;

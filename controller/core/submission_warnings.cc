@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <set>
 
+#include "common/engine/model/engine.h"
 #include "common/engine/model/named_dirs.h"
+#include "common/store/store_url.h"
 #include "controller/core/chains/saved_before.h"
 #include "controller/core/model/spec_view.h"
 #include "controller/core/nodes/outputs_storage.h"
@@ -86,12 +88,53 @@ std::string storage_warning(const AcceptedJob& accepted) {
       spec.name(), spec.resources().nodes(), accepted.out);
 }
 
+// The input in a store that an argument with beginnings of files' names reads; empty: none does.
+std::string prefix_input(const v1::JobSpec& spec, const engine::Engine& engine) {
+  for (const auto* words : {&spec.launch().run(), &spec.launch().args()}) {
+    bool reads = false;
+    for (const std::string& word : *words) {
+      if (word.starts_with("--"))
+        reads = std::ranges::any_of(engine.prefix_options, [&](std::string_view option) {
+          return word == option || word.starts_with(std::string(option) + "=");
+        });
+      if (!reads) continue;
+      for (const v1::InputSpec& input : spec.inputs())
+        if (store::is_url(input.from()) &&
+            word.contains(fmt::format("${{inputs.{}}}/", input.name())))
+          return input.name();
+    }
+  }
+  return {};
+}
+
+// Megatron makes index files beside its data, on the first node alone.
+std::string index_warning(const v1::JobSpec& spec) {
+  constexpr std::string_view kPatch = "node-local-index";
+  const engine::Engine* engine = engine::find_engine(spec.engine());
+  if (engine == nullptr || spec.resources().nodes() < 2) return {};
+  if (std::ranges::find(engine->builtin_patches, kPatch) == engine->builtin_patches.end())
+    return {};
+  const std::string name = fmt::format("builtin:{}", kPatch);
+  if (std::ranges::find(spec.code().patches(), name, &v1::CodePatch::name) !=
+      spec.code().patches().end())
+    return {};
+  const std::string input = prefix_input(spec, *engine);
+  if (input.empty()) return {};
+  return fmt::format(
+      "job '{}': each of its {} nodes has data of its own (inputs.{}), and Megatron-LM builds the "
+      "index files of its data on one node alone: the others would wait for them; code.patches: "
+      "[{}] builds them on each node",
+      spec.name(), spec.resources().nodes(), input, name);
+}
+
 }  // namespace
 
 std::vector<std::string> submission_warnings(const AcceptedJob& accepted) {
   const v1::JobSpec& spec = accepted.job.spec;
   std::vector<std::string> warnings;
   if (std::string warning = storage_warning(accepted); !warning.empty())
+    warnings.push_back(std::move(warning));
+  if (std::string warning = index_warning(spec); !warning.empty())
     warnings.push_back(std::move(warning));
   // The launcher inside a script answers the same case itself. Here the spec has a key of its own
   // for it.

@@ -93,6 +93,7 @@ void add_staged(v1::NodeLaunch& launch, const core::JobRecord& job,
     staged.set_root(path->second.substr(0, path->second.rfind("/jobs/" + job.id.str() + "/")));
     *staged.mutable_profile() = one.profile;
     staged.set_secret(one.secret);
+    *staged.mutable_include() = input->include();
   }
 }
 

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import unittest
+import zipfile
 
 from cluster import DEADLINE, Cluster, wait_until
 from counting_proxy import CountingProxy
@@ -359,6 +360,50 @@ class ObjectStorage(Inputs):
         self.assert_found(again)
         objects, lists = self.gets()
         self.assertEqual((objects, len(lists), self.proxy.counts["GET"]), ([], 1, 1), self.proxy.paths)
+
+    def test_beginnings_of_names_take_the_files_that_begin_so(self):
+        """As Megatron's --data-path has them; beside them is more."""
+        for name in ("text.bin", "text.idx", "other.bin"):
+            with open(os.path.join(self.wiki, "train", name), "wb") as file:
+                file.write(name.encode())
+        self.end.put(self.wiki, "data/wiki")
+        job = self.trained("megatron", "--data-path 30 s3://data/wiki/train/text", 'glob.glob(sys.argv[3] + "*")')
+        self.assertEqual(
+            [os.path.basename(path) for path in self.printed(job)], ["text.bin", "text.idx"], self.cluster.story(job)
+        )
+        objects, _ = self.gets()
+        self.assertEqual(len(objects), 2, self.proxy.paths)
+
+    def test_a_job_starts_from_weights_in_a_store(self):
+        start = {"start": {"from": "s3://data/wiki/train"}}
+        job = self.trained("command", "--from ${start.dir}", 'os.listdir(sys.argv[2])', **start)
+        self.assertEqual(self.printed(job), sorted(os.listdir(os.path.join(self.wiki, "train"))))
+        # A step of it, which muster looks for in the files that were fetched.
+        start["start"].update({"as": "resume", "step": 7})
+        more = {"checkpoint": {"layout": "megatron"}, "resume": {"args": "--load ${resume.dir}"}, **start}
+        job = self.trained("command", "", "sys.argv", done=False, **more)
+        self.assertIn("start.from: ", self.cluster.output("why", job))
+        tree = os.path.join(self.wiki, "train", "iter_0000007", "mp_rank_00")
+        os.makedirs(tree)
+        with zipfile.ZipFile(os.path.join(tree, "model_optim_rng.pt"), "w") as file:
+            file.writestr("archive/data.pkl", "state")
+        self.end.put(self.wiki, "data/wiki")
+        job = self.trained("command", "", "os.listdir(sys.argv[-1])", **more)
+        self.assertEqual(self.printed(job), ["iter_0000007", "latest_checkpointed_iteration.txt"])
+
+    def trained(self, engine, args, found, done=True, **more):
+        """A job of this command line, whose ranks print `found`."""
+        script = self.cluster.write("train.py", f"import glob, json, os, sys\nprint('FOUND', json.dumps(sorted({found})), flush=True)\n")
+        launch = {"script": script, "args": args} if engine != "command" else {"run": f"python3 {script} {args}"}
+        spec = {"name": "trained", "engine": engine, "launch": launch, "success": "exit0", "resume": "none", **more}
+        spec["resources"] = {"nodes": 1, "devices": 1, "type": "cpu"}
+        job = self.cluster.output("run", "-d", self.cluster.spec(json.dumps(spec))).split()[0]
+        self.cluster.jobs.append(job)
+        self.cluster.wait(job) if done else self.cluster.muster("wait", job)
+        return job
+
+    def printed(self, job):
+        return self.found(job)[0]
 
     def test_one_object_of_a_large_directory(self):
         """Nothing beside it is listed."""

@@ -87,7 +87,8 @@ void leave_chain(v1::JobSpec& spec, const v1::ResolvedSpec& resolved) {
   spec.clear_start();
   spec.clear_schedule();
   for (v1::InputSpec& input : *spec.mutable_inputs())
-    if (const auto path = resolved.inputs().find(input.name()); path != resolved.inputs().end())
+    if (const auto path = resolved.inputs().find(input.name());
+        path != resolved.inputs().end() && !input.from().contains("://"))  // a URL is its own place
       input.set_from(path->second);
   spec.clear_stage();
   struct Walk {

@@ -73,10 +73,10 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"network.interface", &kText, "auto", "auto | a name, as in /sys/class/net", "", "network interface of the training traffic, the same on every node; auto: the one that routes to the first node", "nic ifname socket_ifname"},
     {"network.master_port", &kPort, "auto", "auto | 1..65535", "", "port of rank 0's store; auto: a free one of the controller's range", "port", "", 1, 65535},
 
-    {"inputs", &kInputs, "{}", "NAME: PATH | NAME: {from: PATH, env: VARIABLE}, at most 64; PATH is absolute, relative to the spec's directory, stage:S/DIR, job:J/DIR, or a URL of a store", "", "files that others have made, used in place, or fetched from a store (muster store): ${inputs.NAME} is the absolute path, the same on every node", "datasets"},
+    {"inputs", &kInputs, "{}", "NAME: PATH | NAME: {from: PATH, env: VARIABLE, include: [PATTERN]}, at most 64; PATH is absolute, relative to the spec's directory, stage:S/DIR, job:J/DIR, or a URL of a store", "", "files that others have made, used in place, or fetched from a store (muster store): ${inputs.NAME} is the absolute path, the same on every node", "datasets"},
 
     {"start", &kStart, "", "", "", "weights or a run to start from"},
-    {"start.from", &kStartFrom, "none", "none | job:J | stage:S | a save directory: /DIR, stage:S/DIR or job:J/DIR", "", "where the checkpoint is that the first attempt begins with: of another job, of a stage of this spec, or in a directory", "pretrained load_checkpoint load"},
+    {"start.from", &kStartFrom, "none", "none | job:J | stage:S | a save directory: /DIR, stage:S/DIR, job:J/DIR, or a URL of a store", "", "where the checkpoint is that the first attempt begins with: of another job, of a stage of this spec, or in a directory", "pretrained load_checkpoint load"},
     {"start.as", &kChoice, "weights", "weights | resume | resume-or-scratch", "", "weights: the training begins at step 0 with them; resume: it goes on behind that step; resume-or-scratch: so, and from the beginning where there is no whole checkpoint"},
     {"start.step", &kStep, "latest", "latest | a number", "", "which checkpoint; latest: the newest whole one. Of a directory the number has to be there, unless as weights", "", "", 0, kStepMost},
     {"start.reshard", &kLater, "auto", "", "", "fit it to another number of ranks"},

@@ -9,6 +9,8 @@
 namespace muster::spec {
 
 inline constexpr std::size_t kJobNameMax = 63;
+// The input that a URL of a store in start.from becomes.
+inline constexpr std::string_view kStartInput = "start";
 
 bool is_job_name(std::string_view text);
 // Returns what is wrong with a job's name, or an empty text.

@@ -29,6 +29,10 @@ void check_pattern(Draft& draft, const std::string& key, const std::string& text
 // launch.patch and launch.vars, and the keys of resume that change them.
 void check_patches(Draft& draft);
 
+// A key names data in a store: it becomes the input of that name, as if the spec had it below
+// inputs (rules/arguments.cc). Returns what is wrong, or an empty text.
+std::string add_input(Draft& draft, const std::string& name, const std::string& from);
+
 // Returns what is wrong with "stage:S/below", "job:J/below" or an absolute path, or an empty text.
 std::string source_problem(const v1::JobSpec& spec, std::string_view from, std::string_view forms);
 

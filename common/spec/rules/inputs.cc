@@ -2,11 +2,14 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/spec/keys/names.h"
 #include "common/spec/keys/values.h"
 #include "common/spec/rules/checks.h"
+#include "common/store/selection.h"
 #include "common/store/store_url.h"
 
 namespace muster::spec {
@@ -37,7 +40,15 @@ void check_inputs(Draft& draft) {
     else if (store::is_url(input.from())) {
       if (const auto url = store::parse_url(input.from()); !url)
         draft.problem(key, fmt::format("'{}': {}", shown(input.from()), url.error().message));
-    } else if (std::string wrong = source_problem(spec, input.from(), kInputForms); !wrong.empty())
+      else if (const auto wanted = store::Selection::make(
+                   std::vector<std::string>(input.include().begin(), input.include().end()));
+               !wanted)
+        draft.problem(key + ".include", wanted.error().message);
+    } else if (!input.include().empty())
+      draft.problem(key + ".include",
+                    fmt::format("'{}' is used in place, whole; include is for the URL of a store",
+                                shown(input.from())));
+    else if (std::string wrong = source_problem(spec, input.from(), kInputForms); !wrong.empty())
       draft.problem(key, std::move(wrong));
     else if (!source.kind.empty() && source.below.empty())
       draft.problem(

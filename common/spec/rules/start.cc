@@ -4,6 +4,7 @@
 #include "common/spec/keys/names.h"
 #include "common/spec/keys/values.h"
 #include "common/spec/rules/checks.h"
+#include "common/store/store_url.h"
 
 namespace muster::spec {
 
@@ -19,7 +20,9 @@ void complete_start(Draft& draft) {
   if (start.has_step() && start.step() < 0)
     draft.problem("start.step",
                   fmt::format("{} is out of range ({})", start.step(), accepted_of("start.step")));
-  if (std::string wrong = source_problem(spec, start.from(), accepted_of("start.from"));
+  const bool in_store = store::is_url(start.from());
+  if (std::string wrong = in_store ? add_input(draft, std::string(kStartInput), start.from())
+                                   : source_problem(spec, start.from(), accepted_of("start.from"));
       !wrong.empty())
     return draft.problem("start.from", std::move(wrong));
   const Source source = source_of(start.from());

@@ -54,6 +54,7 @@ class StageInput : public testing::Test {
     input.set_url("dir://d" + (path.empty() ? "" : "/" + path));
     input.set_root(root());
     input.set_path(tree(path.empty() ? "d" : path.substr(path.rfind('/') + 1), job));
+    *input.mutable_include() = {include_.begin(), include_.end()};
     *input.mutable_profile() = profile_;
     input.mutable_profile()->set_url("dir://d");
     input.mutable_profile()->set_endpoint(store());
@@ -82,6 +83,7 @@ class StageInput : public testing::Test {
   Abandoned abandoned_;
   Abandoned* now_abandoned_ = &abandoned_;
   std::function<void(const std::string&)> at_;
+  std::vector<std::string> include_;
   std::chrono::milliseconds away_most_ = kStoreAwayMost;
   std::uint64_t fetched_ = 0;
 };
@@ -386,6 +388,23 @@ TEST_F(StageInput, TreesThatSomebodyHasRemovedAreLeft) {
   ASSERT_TRUE(stage("wiki"));
   fs::remove_all(root());
   EXPECT_TRUE(leave());
+}
+
+TEST_F(StageInput, OnlyWhatIsWantedIsFetched) {
+  for (const char* name : {"wiki/a.bin", "wiki/a.idx", "wiki/other", "wiki/sub/a.bin"})
+    write(name, "text");
+  fs::create_directories(store() / "wiki/empty");
+  include_ = {"/a.*"};
+  at_ = [this](const std::string& what) {
+    if (what == "listing again") write("wiki/late", "not wanted: no change");
+  };
+  const auto staged = stage("wiki");
+  ASSERT_TRUE(staged) << staged.error().message;
+  EXPECT_EQ(fetched_, 8U);
+  EXPECT_EQ(std::distance(fs::directory_iterator(tree("wiki")), {}), 2);
+  include_ = {"none.*", "*.npy"};
+  EXPECT_THAT(stage("wiki", "j2").error().message,
+              HasSubstr("there is nothing at this URL of such a name (include: none.*, *.npy)"));
 }
 
 TEST_F(StageInput, LinksInADirectoryAreWhatIsBehindThem) {

@@ -54,6 +54,28 @@ TEST(SubmissionWarnings, AnOutputThatSeveralMachinesMayNotShare) {
   EXPECT_THAT(warnings(), IsEmpty());
 }
 
+TEST(SubmissionWarnings, MegatronsIndexFilesWouldBeOnOneNodeAlone) {
+  SmallWorld world;
+  world.node("n0", 1, "b0");
+  v1::JobSpec spec = SmallWorld::spec("train", 2, 1);
+  spec.set_engine("megatron");
+  v1::InputSpec& input = *spec.add_inputs();
+  input.set_name("data_path");
+  input.set_from("obs://bkt/tokens");
+  for (const char* word : {"--data-path", "30", "${inputs.data_path}/wiki", "--split", "1"})
+    spec.mutable_launch()->add_args(word);
+  EXPECT_THAT(warnings_of(world, spec),
+              ElementsAre(HasSubstr("each of its 2 nodes has data of its own (inputs.data_path)")));
+  spec.mutable_code()->add_patches()->set_name("builtin:node-local-index");
+  EXPECT_THAT(warnings_of(world, spec), IsEmpty());
+  spec.mutable_code()->clear_patches();
+  spec.mutable_inputs(0)->set_from("/shared/tokens");
+  EXPECT_THAT(warnings_of(world, spec), IsEmpty()) << "every node sees the same files";
+  spec.mutable_inputs(0)->set_from("obs://bkt/tokens");
+  spec.mutable_resources()->set_nodes(1);
+  EXPECT_THAT(warnings_of(world, spec), IsEmpty());
+}
+
 TEST(SubmissionWarnings, WhatTheAgentsHaveCheckedIsKnown) {
   SmallWorld world;
   world.limits.outputs_root = world.limits.cluster_out = "/srv/out";

@@ -51,6 +51,46 @@ TEST(Arguments, OfMegatronTheFilesAndDirectories) {
             Words({"--tokenizer-model", "${inputs.tokenizer_model}", "--load", "${inputs.load}"}));
 }
 
+// --data-path has the beginnings of files' names, with weights between them.
+TEST(Arguments, OfBeginningsOfNamesTheDirectoryIsTheInput) {
+  const Parsed spec =
+      parsed("megatron",
+             "--data-path 30 obs://bkt/tokens/wiki_text 70 obs://bkt/tokens/code*_text "
+             "obs://other/books_text --split 949,50,1 --valid-data-path=obs://bkt/valid/wiki_text");
+  EXPECT_EQ(format(spec.problems, "job.yaml"), "");
+  EXPECT_EQ(args_of(spec),
+            Words({"--data-path", "30", "${inputs.data_path}/wiki_text", "70",
+                   "${inputs.data_path}/code*_text", "${inputs.data_path_2}/books_text", "--split",
+                   "949,50,1", "--valid-data-path=${inputs.valid_data_path}/wiki_text"}));
+  EXPECT_EQ(inputs_of(spec),
+            (std::map<std::string, std::string>{{"data_path", "obs://bkt/tokens"},
+                                                {"data_path_2", "obs://other"},
+                                                {"valid_data_path", "obs://bkt/valid"}}));
+  EXPECT_EQ(Words(spec.spec.inputs(0).include().begin(), spec.spec.inputs(0).include().end()),
+            Words({"/wiki_text*", "/code\\*_text*"}));
+  v1::JobSpec again = spec.spec;
+  EXPECT_TRUE(complete(again, nullptr).empty());
+  EXPECT_EQ(again.SerializeAsString(), spec.spec.SerializeAsString()) << "once";
+  EXPECT_EQ(format(parsed("megatron", "--data-path obs://bkt").problems, "job.yaml"),
+            "job.yaml:3:34: launch.args[1]: --data-path 'obs://bkt': it names no files; it is the "
+            "beginning of their names, without .bin\n");
+}
+
+TEST(Arguments, AStartInAStoreIsAnInput) {
+  const std::string start = "start: {from: obs://bkt/llama.ckpt}\n";
+  const Parsed spec = parsed("mindformers", "--epochs 2", start);
+  EXPECT_EQ(format(spec.problems, "job.yaml"), "");
+  EXPECT_EQ(inputs_of(spec),
+            (std::map<std::string, std::string>{{"start", "obs://bkt/llama.ckpt"}}));
+  v1::JobSpec again = spec.spec;
+  EXPECT_TRUE(complete(again, nullptr).empty());
+  EXPECT_EQ(again.SerializeAsString(), spec.spec.SerializeAsString()) << "once";
+  EXPECT_EQ(
+      format(parsed("mindformers", "", start + "inputs: {start: /data}").problems, "job.yaml"),
+      "job.yaml:4:15: start.from: inputs.start is '/data'; write ${inputs.start} here, or give "
+      "the input another name\n");
+}
+
 TEST(Arguments, PathsAndOtherEnginesStayAsTheyAre) {
   EXPECT_EQ(args_of(parsed("mindformers", "--train_dataset_dir /data/wiki")),
             Words({"--train_dataset_dir", "/data/wiki"}));

@@ -1,0 +1,43 @@
+// Which objects below a URL are wanted, by patterns of their names. Pure.
+//
+// A pattern without "/" fits the last part of a name, wherever it is: "*.bin". One with "/" fits
+// the whole name below the URL: "train/*.bin". One that ends with "/" fits all below that
+// directory. "*" stands for any characters but "/", "**" for any, "?" for one but "/", and
+// "\\" before a character takes that as it is. rclone's filters and .gitignore mean the same.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/error.h"
+#include "common/store/manifest.h"
+
+namespace muster::store {
+
+inline constexpr std::size_t kPatternsMost = 64, kPatternBytesMost = 1024;
+
+class Selection {
+ public:
+  // Without patterns everything is wanted. InvalidArgument: what is wrong with which one.
+  static Result<Selection> make(std::span<const std::string> patterns);
+  ~Selection();
+  Selection(Selection&&) noexcept;
+  Selection& operator=(Selection&&) noexcept;
+
+  [[nodiscard]] bool has(std::string_view name) const;
+  // Takes the others out; of empty directories, all.
+  void select(Manifest& manifest) const;
+
+ private:
+  struct Patterns;
+  explicit Selection(std::unique_ptr<const Patterns> patterns);
+  std::unique_ptr<const Patterns> patterns_;  // nullptr: everything
+};
+
+// A pattern that fits this name alone.
+std::string exact_pattern(std::string_view name);
+
+}  // namespace muster::store
