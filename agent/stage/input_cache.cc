@@ -26,6 +26,7 @@ constexpr const char* kIndexText = "index of inputs";
 constexpr std::chrono::milliseconds kIndexPatience = std::chrono::minutes(1);
 // A transaction over more files would keep other starts waiting.
 constexpr std::size_t kNotesMost = 1000;
+constexpr std::size_t kSyncedAloneMost = 16;
 constexpr const char* kTables = R"(
 PRAGMA journal_mode=WAL;
 PRAGMA synchronous=NORMAL;
@@ -52,6 +53,10 @@ std::int64_t ns_of(const timespec& time) {
 }
 std::int64_t seconds_of(WallTime now) {
   return std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch()).count();
+}
+
+std::string keeping(const InputCache::Fetched& one) {
+  return fmt::format("keeping '{}'", one.file.native());
 }
 
 // Below the directory of objects.
@@ -232,35 +237,45 @@ std::optional<InputCache::Kept> InputCache::status_of(const std::string& sha256)
   return Kept::of(status);
 }
 
-Result<void> InputCache::put(const std::string& key, const std::string& sha256,
-                             const std::filesystem::path& file, WallTime now) {
-  const std::string doing = fmt::format("keeping '{}'", file.native());
-  if (auto made = objects_.make_dir(sha256.substr(0, 2), 0700); !made) return made;
-  const io::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd || ::fchmod(fd.get(), 0444) != 0 || ::fsync(fd.get()) != 0)
-    return fail_errno(doing, errno);
-  const std::string digest = sha256_hex(key);
+Result<void> InputCache::put(std::span<const Fetched> files, WallTime now) {
+  for (const Fetched& one : files) {
+    if (auto made = objects_.make_dir(one.sha256.substr(0, 2), 0700); !made) return made;
+    const io::UniqueFd fd(::open(one.file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd || ::fchmod(fd.get(), 0444) != 0) return fail_errno(keeping(one), errno);
+    // Of many small files one sync of the whole disk is quicker.
+    const bool syncs_all = files.size() >= kSyncedAloneMost && &one == &files.back();
+    if (syncs_all && ::syncfs(fd.get()) != 0) return fail_errno(keeping(one), errno);
+    if (files.size() < kSyncedAloneMost && ::fsync(fd.get()) != 0)
+      return fail_errno(keeping(one), errno);
+  }
   return index_->transaction([&]() -> Result<void> {
-    // What is there already stays: jobs' trees have links to it. find() reads it if the index does
-    // not know its status, and removes it if it is not sound.
-    const bool moved = ::renameat2(AT_FDCWD, file.c_str(), objects_.fd(), name_of(sha256).c_str(),
-                                   RENAME_NOREPLACE) == 0;
-    if (!moved && errno != EEXIST) return fail_errno(doing, errno);
-    struct stat status{};
-    if (moved && ::fstat(fd.get(), &status) != 0) return fail_errno(doing, errno);
-    if (!moved) ::unlink(file.c_str());
-    auto object = index_->prepare(
-        "INSERT INTO objects VALUES(?, 0, 0, 0, 0, ?) "
-        "ON CONFLICT(sha256) DO UPDATE SET used = excluded.used");
-    if (!object) return fail(std::move(object.error()));
-    if (auto done = object->with({std::string_view(sha256), seconds_of(now)}).run(); !done)
-      return done;
-    auto named = index_->prepare("INSERT OR REPLACE INTO keys VALUES(?, ?)");
-    if (!named) return fail(std::move(named.error()));
-    if (auto done = named->with({std::string_view(digest), std::string_view(sha256)}).run(); !done)
-      return done;
-    return moved ? keep_status(sha256, Kept::of(status)) : Result<void>();
+    for (const Fetched& one : files)
+      if (auto done = put_one(one, now); !done) return done;
+    return {};
   });
+}
+
+// In a transaction. What is there already stays: jobs' trees have links to it. find() reads it if
+// the index does not know its status, and removes it if it is not sound.
+Result<void> InputCache::put_one(const Fetched& one, WallTime now) {
+  const std::string_view sha256 = one.sha256;
+  const std::string digest = sha256_hex(one.key);
+  const bool moved = ::renameat2(AT_FDCWD, one.file.c_str(), objects_.fd(),
+                                 name_of(one.sha256).c_str(), RENAME_NOREPLACE) == 0;
+  if (!moved && errno != EEXIST) return fail_errno(keeping(one), errno);
+  if (!moved) ::unlink(one.file.c_str());
+  auto object = index_->prepare(
+      "INSERT INTO objects VALUES(?, 0, 0, 0, 0, ?) "
+      "ON CONFLICT(sha256) DO UPDATE SET used = excluded.used");
+  if (!object) return fail(std::move(object.error()));
+  if (auto done = object->with({sha256, seconds_of(now)}).run(); !done) return done;
+  auto named = index_->prepare("INSERT OR REPLACE INTO keys VALUES(?, ?)");
+  if (!named) return fail(std::move(named.error()));
+  if (auto done = named->with({std::string_view(digest), sha256}).run(); !done) return done;
+  if (!moved) return {};
+  const auto status = status_of(one.sha256);
+  if (!status) return fail_errno(keeping(one), errno);
+  return keep_status(one.sha256, *status);
 }
 
 ino_t InputCache::inode_of(const std::string& sha256) const {

@@ -29,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,10 +58,14 @@ class InputCache {
   // `stop` is asked while a file is read again; true: any result will do, soon.
   Result<std::optional<std::string>> find(const std::string& key, WallTime now,
                                           const std::function<bool()>& stop);
-  // Moves a file here that has been read: `sha256` is its own. An object that is here already
-  // counts.
-  Result<void> put(const std::string& key, const std::string& sha256,
-                   const std::filesystem::path& file, WallTime now);
+  // A file that has been read: `sha256` is its own.
+  struct Fetched {
+    std::string key, sha256;
+    std::filesystem::path file;
+  };
+  // Moves them here, when what they contain is on the disk. Of an object that is here already, that
+  // one counts. In vain for all of them if one cannot be moved.
+  Result<void> put(std::span<const Fetched> files, WallTime now);
   // Of the object's file; 0: there is none.
   [[nodiscard]] ino_t inode_of(const std::string& sha256) const;
   // Gives the object another name, `name` below `dir`. NotFound: it was removed meanwhile.
@@ -86,6 +91,7 @@ class InputCache {
   static Result<InputCache> open_checked(const std::filesystem::path& root, Check check);
   Result<bool> is_sound(const std::string& sha256, const Kept& kept,
                         const std::function<bool()>& stop);
+  Result<void> put_one(const Fetched& one, WallTime now);
   Result<void> keep_status(const std::string& sha256, const Kept& now);
   [[nodiscard]] std::optional<Kept> status_of(const std::string& sha256) const;
   Result<void> note_link(const std::string& sha256);

@@ -29,6 +29,7 @@ using std::chrono::seconds;
 
 constexpr std::uint64_t kBatchBytes = 4ULL << 30;
 constexpr std::size_t kBatchCount = 10'000;  // each rclone lists the directories of its batch
+constexpr std::size_t kKeptAtOnce = 1'000;
 constexpr std::size_t kListBytes = 512 << 20, kLogBytes = 64 << 20;
 constexpr std::chrono::hours kListTime{1}, kBatchTime{24};
 
@@ -232,21 +233,32 @@ class Fetch {
                         : answer.status && *answer.status != 2 ? Ended::Orderly
                                                                : Ended::Anyhow;
     std::set<std::string_view> here;
+    std::vector<InputCache::Fetched> read;
+    Result<void> all;
     for (const store::Object& one : batch) {
+      auto sha256 = sha256_of(one, ended, lists);
       if (calls_.abandoned.is_set()) return {};
-      auto kept = keep(one, ended, lists);
-      if (!kept) return fail(std::move(kept.error()));
-      if (!*kept) continue;
+      if (!sha256) {
+        all = fail(std::move(sha256.error()));
+        break;  // those before it are kept
+      }
+      if (sha256->empty()) continue;
+      read.push_back(
+          {.key = cache_key(place_, one), .sha256 = *std::move(sha256), .file = file_of(one)});
       done_ += one.size;
       here.insert(one.name);
+      if (read.size() < kKeptAtOnce) continue;
+      if (auto put = cache_.put(std::exchange(read, {}), calls_.now()); !put) return put;
     }
+    if (!read.empty())
+      if (auto put = cache_.put(read, calls_.now()); !put) return put;
     if (!here.empty()) {
       tries_.restart();
       came_ = 0;
     }
     std::erase_if(missing, [&](const store::Object& one) { return here.contains(one.name); });
     calls_.progress(done_);
-    return {};
+    return all;
   }
 
   Result<void> remove_partial() const {
@@ -262,17 +274,21 @@ class Fetch {
     Orderly,  // some has failed, and what is there of the others is whole: it removes failed files
     Anyhow,
   };
-  // False: the object has not come whole. `lists`: rclone has looked for it in the list of its
+  [[nodiscard]] std::filesystem::path file_of(const store::Object& object) const {
+    return place_.partial / store::local_name(object.name);
+  }
+
+  // Empty: the object has not come whole. `lists`: rclone has looked for it in the list of its
   // directory. Some ends leave out there what they have in the list of everything (seen with
   // s3rver 3.7.1: a directory that has only directories).
-  Result<bool> keep(const store::Object& object, Ended ended, bool lists) {
+  Result<std::string> sha256_of(const store::Object& object, Ended ended, bool lists) {
     const bool well = ended == Ended::Well;
-    const std::filesystem::path file = place_.partial / store::local_name(object.name);
+    const std::filesystem::path file = file_of(object);
     const std::string doing = fmt::format("reading '{}'", without_controls(file.native()));
     const io::UniqueFd fd(::open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!fd && (errno == ENOENT || errno == ENOTDIR)) {
       if (well && lists) one_by_one_ = true;
-      if (!well || lists) return false;
+      if (!well || lists) return std::string();
       return fail(ErrorCode::DataLoss,
                   fmt::format("'{}' was there, and has not come", without_controls(object.name)));
     }
@@ -280,22 +296,21 @@ class Fetch {
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0) return fail_errno(doing, errno);
     const bool is_long_enough = static_cast<std::uint64_t>(status.st_size) == object.size;
-    if (!well && (!is_long_enough || (ended == Ended::Anyhow && object.md5.empty()))) return false;
+    if (!well && (!is_long_enough || (ended == Ended::Anyhow && object.md5.empty())))
+      return std::string();
     const auto digests = digests_of(fd.get(), [&] { return calls_.abandoned.is_set(); });
-    if (!digests && calls_.abandoned.is_set()) return false;
+    if (!digests && calls_.abandoned.is_set()) return std::string();
     if (!digests) return fail(Error(digests.error()).in(doing));
     const bool same = digests->bytes == object.size &&
                       (object.md5.empty() || digests->md5.empty() || digests->md5 == object.md5);
-    if (!same && !well) return false;
+    if (!same && !well) return std::string();
     if (!same)
       return fail(ErrorCode::DataLoss,
                   fmt::format("'{}' is not what the list says: {} bytes, MD5 {}; listed with {} "
                               "bytes{}; was it written meanwhile?",
                               without_controls(object.name), digests->bytes, digests->md5,
                               object.size, object.md5.empty() ? "" : ", MD5 " + object.md5));
-    if (auto put = cache_.put(cache_key(place_, object), digests->sha256, file, calls_.now()); !put)
-      return fail(std::move(put.error()));
-    return true;
+    return digests->sha256;
   }
 
   process::ToolRunner& runner_;

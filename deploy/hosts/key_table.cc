@@ -45,6 +45,7 @@ constexpr auto kKeys = std::to_array<HostKey>({
     {"login_socket", kController, PathOrNone, "", ""},
     {"access", kController, Path, "--access", ""},
     {"outputs_root", kController, Path, "--outputs-root", ""},
+    {"inputs_root", kController, Path, "--inputs-root", ""},
     {"log_level", kController, Text, "--log-level", ""},
     {"log_quota", kController, Text, "--log-quota", ""},
     {"archive_after", kController, Text, "--archive-after", ""},

@@ -58,10 +58,13 @@ fi
 )sh";
 
 // What the agent's check of the outputs' root (agent/probe/outputs_check.h) made: its own files,
-// and directories that are empty. A file of a job only where they are to go, too.
+// and directories that are empty. A file of a job only where they are to go, too. The cache of
+// inputs that lies beside it (agent/stage/input_cache.h) can be fetched again.
 constexpr std::string_view kPurgeRoot = R"sh(
 if [ -n "$root" ]; then
   rm -rf --one-file-system "$root/.muster" 2>/dev/null || :
+  inputs=${root%/*}/inputs
+  [ ! -d "$inputs/cache/objects" ] || rm -rf --one-file-system "$inputs"
   [ -z "$purge_root" ] || rm -rf --one-file-system "$root"
   [ ! -d "$root" ] || rmdir "$root" 2>/dev/null || echo kept-root
   above=${root%/*}

@@ -58,7 +58,8 @@ class InputCacheTest : public testing::Test {
   Result<void> put(InputCache& cache, const std::string& text, int second = 1) const {
     const std::filesystem::path file = dir_ / sha256_hex("file " + text);
     std::ofstream(file) << text;
-    return cache.put(text, sha256_hex(text), file, at(second));
+    const InputCache::Fetched fetched{.key = text, .sha256 = sha256_hex(text), .file = file};
+    return cache.put({&fetched, 1}, at(second));
   }
   static bool has(InputCache& cache, const std::string& text) {
     const auto found = cache.find(text, at(100), {});
@@ -91,6 +92,27 @@ class InputCacheTest : public testing::Test {
 
   std::filesystem::path dir_;
 };
+
+TEST_F(InputCacheTest, ManyAtOnceAreOneTransaction) {
+  InputCache cache = open();
+  std::vector<InputCache::Fetched> files;
+  for (int i = 0; i < 40; ++i) {
+    const std::string text = fmt::format("text {}", i / 2);  // each is there twice
+    files.push_back({.key = fmt::format("key {}", i),
+                     .sha256 = sha256_hex(text),
+                     .file = dir_ / fmt::format("file {}", i)});
+    std::ofstream(files.back().file) << text;
+  }
+  std::filesystem::remove(files.back().file);
+  EXPECT_FALSE(cache.put(files, at(1)));
+  EXPECT_FALSE(has(cache, "key 0")) << "one could not be moved";
+  files.pop_back();
+  ASSERT_TRUE(cache.put(files, at(1)));
+  for (const InputCache::Fetched& one : files) {
+    EXPECT_TRUE(has(cache, one.key)) << one.key;
+    EXPECT_FALSE(std::filesystem::exists(one.file)) << one.key;
+  }
+}
 
 // --- a damaged index -----------------------------------------------------------------------------
 TEST_F(InputCacheTest, ADamagedPageIsNoticedAndTheIndexIsMadeAnew) {

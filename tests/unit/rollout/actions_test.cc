@@ -204,6 +204,7 @@ TEST_F(Actions, WhatAnAgentMadeBelowTheControllersStateDirectoryGoesWithIt) {
   EXPECT_FALSE(fs::exists(controller / "outputs/.muster"));
   EXPECT_TRUE(fs::exists(controller / "outputs/job/checkpoint"));
   fs::remove_all(controller / "outputs/job");
+  local_.write(controller / "inputs/cache/objects/ab/abcd", "fetched");
   ASSERT_TRUE(purged());
   EXPECT_THAT(notes, IsEmpty());
   EXPECT_FALSE(fs::exists(controller.parent_path()));
