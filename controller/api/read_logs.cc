@@ -114,9 +114,10 @@ void LogStream::open(const View& view) {
     return;
   }
   if (!may_read(view.ledger.jobs.at(ref->id))) return;
-  if (request_.follow()) {
+  const bool is_final = core::is_final(view.ledger.jobs.at(ref->id).phase);
+  if (request_.follow() || is_final) {
     auto added = edge_.shell.add_watcher(shared_from_this(), ref->id, access_.counted_user());
-    if (!added) {
+    if (!added && request_.follow()) {
       return post("logs-refused", [why = std::move(added).error().message](LogStream& self) {
         self.finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "following logs: " + why});
       });
@@ -229,9 +230,19 @@ void LogStream::sources(LogSources sources) {
   }
   if (refuse_missing(sources)) return;
   const bool opening = !std::exchange(opened_, true);
-  if (opening && request_.follow()) {
+  if (opening && (request_.follow() || sources.final)) {
     registered_ = true;
     followers_.add(job_, this);
+  }
+  if (opening && sources.final && !request_.follow()) {
+    late_.emplace(edge_.work, "logs-late");
+    late_->arm(kLateMost, [stream = weak_from_this()] {
+      const auto self = stream.lock();
+      if (!self) return;
+      self->edge_.work.assert_on();
+      self->late_.reset();
+      self->pump();
+    });
   }
   final_ = final_ || sources.final;
   for (const auto& [attempt, parts] : sources.attempts) {
@@ -287,7 +298,7 @@ void LogStream::pump() {
           cursors_,
           [](const auto& entry) { return entry.second.complete || entry.second.part.over(); }) &&
       std::ranges::all_of(parts_, [](const auto& entry) { return entry.second.over(); });
-  if (!request_.follow() || (final_ && all_in)) finish(grpc::Status::OK);
+  if ((!request_.follow() && !late_) || (final_ && all_in)) finish(grpc::Status::OK);
 }
 
 bool LogStream::begin_at(const logs::LogKey& log, Cursor& cursor) {
@@ -344,6 +355,7 @@ void LogStream::finish(grpc::Status status) {
   edge_.work.assert_on();
   if (finished_) return;
   finished_ = true;
+  late_.reset();
   Finish(std::move(status));
 }
 

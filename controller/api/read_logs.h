@@ -5,7 +5,8 @@
 // A following stream continues over attempts. It ends when the job is final and every chosen log is
 // over. A log is over if it is complete, if its part is collected, or if its node is not there to
 // send the rest. For logs other than the ranks', the store knows which ones exist. If such logs are
-// requested, the stream waits for every part that may still begin one.
+// requested, the stream waits for every part that may still begin one. Also a stream that does not
+// follow waits so where the job is final, but not for long.
 //
 // One write is outstanding at a time. Data that is not read yet stays in the store, so a slow
 // reader costs no memory.
@@ -14,6 +15,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,7 +25,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "common/async/loop.h"
 #include "common/base/mutex.h"
+#include "common/base/time.h"
 #include "controller/api/edge.h"
 #include "controller/api/job_ref.h"
 #include "controller/api/log_sources.h"
@@ -59,6 +63,9 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
                         public std::enable_shared_from_this<LogStream> {
  public:
   static constexpr std::size_t kChunkMax = 256 << 10;
+  // Logs travel apart from the facts: the end of a job is known before the last lines have come.
+  // So long they are waited for.
+  static constexpr Duration kLateMost = std::chrono::seconds(5);
 
   static grpc::ServerWriteReactor<v1::ReadLogsResponse>* begin(Edge& edge, LogFollowers& followers,
                                                                JobAccess access,
@@ -141,7 +148,8 @@ class LogStream final : public grpc::ServerWriteReactor<v1::ReadLogsResponse>,
   std::map<logs::LogKey, Cursor> cursors_ MUSTER_GUARDED_BY(edge_.work);
   // Parts that may have logs other than the ranks'. Kept only if such logs are requested.
   std::map<std::pair<AttemptNo, NodeName>, PartSeen> parts_ MUSTER_GUARDED_BY(edge_.work);
-  std::set<logs::LogKey> ready_ MUSTER_GUARDED_BY(edge_.work);  // may have bytes to read
+  std::optional<async::Timer> late_ MUSTER_GUARDED_BY(edge_.work);  // set: lines may still come
+  std::set<logs::LogKey> ready_ MUSTER_GUARDED_BY(edge_.work);      // may have bytes to read
   // The log that was written last: the next log of the same attempt comes first.
   logs::LogKey last_ MUSTER_GUARDED_BY(edge_.work){};
   v1::ReadLogsResponse outgoing_ MUSTER_GUARDED_BY(edge_.work);

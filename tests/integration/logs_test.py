@@ -282,6 +282,22 @@ class Logs(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, f"nothing of rank {rank}'s log ever came")
         return copy
 
+    def test_the_last_lines_of_a_job_that_has_just_ended(self):
+        """Regression: behind an agent's new start the end of a job was known before its lines had come, and `logs` had none."""
+        with Cluster(nodes=1, devices=1) as cluster:
+            for turn in range(5):
+                with cluster.gate(f"gate-{turn}") as gate:
+                    job = cluster.submit(
+                        f"name: late\nengine: command\nlaunch: {{run: [sh, -c, 'read x < {gate.path}; echo last line']}}\n"
+                        "resources: {nodes: 1, devices: 1, type: cpu}\n"
+                    )
+                    cluster.output("wait", job, "--for", "running", "--timeout", "60s")
+                    cluster.kill("n0")
+                    gate.open(1)
+                cluster.agent("n0", devices=1, wait=False)
+                cluster.wait(job)
+                self.assertIn("last line", cluster.output("logs", job), f"turn {turn}")
+
     def test_truncated_by_the_program(self):
         self.truncated(True)
 
