@@ -7,6 +7,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "agent/store/store_list.h"
 #include "common/log/log.h"
@@ -30,6 +31,15 @@ v1::ReportStoreRequest listed(process::ToolRunner& runner, const v1::StoreCheck&
   if (!url) return trouble("'" + check.url() + "' " + url.error().message);
   if (const auto sound = store::check_profile(check.profile()); !sound)
     return trouble(sound.error().message);
+  if (check.measure()) {
+    const std::vector<std::string> include(check.include().begin(), check.include().end());
+    const auto size = measure_store(runner, check.profile(), *url, check.key(), include, cancel_fd);
+    if (!size) return trouble(size.error().message);
+    v1::ReportStoreRequest found;
+    found.set_objects(size->objects);
+    found.set_bytes(size->bytes);
+    return found;
+  }
   const auto listing = list_store(runner, check.profile(), *url, check.key(), cancel_fd);
   if (!listing) return trouble(listing.error().message);
   v1::ReportStoreRequest found;

@@ -8,11 +8,29 @@
 #include <utility>
 
 #include "agent/store/rclone_run.h"
+#include "common/store/manifest.h"
+#include "common/store/selection.h"
 
 namespace muster::agent {
 namespace {
 
 constexpr std::size_t kNamesMost = 10, kOutputMost = 1 << 20;
+constexpr std::size_t kMeasuredMost = 64 << 20;  // of a list: some 300,000 objects
+
+process::ToolLimits limits_of(std::size_t bytes, int cancel_fd) {
+  return {
+      .each = kListTime, .total = kListTime, .parallel = 1, .bytes = bytes, .cancel_fd = cancel_fd};
+}
+
+Error why_no_list(const process::ToolAnswer& answer) {
+  // It prints nothing before it has the whole list.
+  const bool is_late = !answer.absent && !answer.status && answer.output.empty();
+  return {ErrorCode::Unreachable,
+          why_failed(answer).text +
+              (is_late ? "; the end says nothing (a proxy or firewall?), or there are very "
+                         "many entries: check a directory with few"
+                       : "")};
+}
 
 }  // namespace
 
@@ -41,25 +59,36 @@ Result<StoreListing> list_store(process::ToolRunner& runner, const v1::StoreProf
   if (!rclone) return fail(Error(rclone.error()));
   const process::ToolAnswer answer = rclone->run(
       runner, "lsjson", {"--max-depth", "1", "--no-modtime", "--no-mimetype", rclone->source()},
-      Patience::Short,
-      {.each = kListTime,
-       .total = kListTime,
-       .parallel = 1,
-       .bytes = kOutputMost,
-       .cancel_fd = cancel_fd});
+      Patience::Short, limits_of(kOutputMost, cancel_fd));
   StoreListing listing = parse_listing(answer.output);
   if (answer.why.empty() && !answer.absent) return listing;
   if (answer.output.size() >= kOutputMost && listing.count > 0) {
     listing.more = true;
     return listing;
   }
-  // It prints nothing before it has the whole list.
-  const bool is_late = !answer.absent && !answer.status && answer.output.empty();
-  return fail(ErrorCode::Unreachable,
-              why_failed(answer).text +
-                  (is_late ? "; the end says nothing (a proxy or firewall?), or there are very "
-                             "many entries: check a directory with few"
-                           : ""));
+  return std::unexpected(why_no_list(answer));
+}
+
+Result<StoreSize> measure_store(process::ToolRunner& runner, const v1::StoreProfile& profile,
+                                const store::Url& url, const std::string& key,
+                                std::span<const std::string> include, int cancel_fd) {
+  const auto wanted = store::Selection::make(include);
+  if (!wanted) return fail(Error(wanted.error()).in("include"));
+  const auto rclone = RcloneRun::make(profile, url, key);
+  if (!rclone) return fail(Error(rclone.error()));
+  const process::ToolAnswer answer =
+      rclone->run(runner, "lsjson",
+                  {"--recursive", "--fast-list", "--no-modtime", "--no-mimetype", rclone->source()},
+                  Patience::Short, limits_of(kMeasuredMost, cancel_fd));
+  if (answer.output.size() >= kMeasuredMost)
+    return fail(ErrorCode::ResourceExhausted,
+                fmt::format("there is more than can be counted here: a list of over {} MiB",
+                            kMeasuredMost >> 20U));
+  if (!answer.why.empty() || answer.absent) return std::unexpected(why_no_list(answer));
+  auto manifest = store::parse_listing(answer.output);
+  if (!manifest) return fail(std::move(manifest.error()));
+  wanted->select(*manifest);
+  return StoreSize{.objects = manifest->objects.size(), .bytes = manifest->bytes()};
 }
 
 }  // namespace muster::agent

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,14 @@ struct StoreListing {
 // readable, it ends at once.
 Result<StoreListing> list_store(process::ToolRunner& runner, const v1::StoreProfile& profile,
                                 const store::Url& url, const std::string& key, int cancel_fd = -1);
+struct StoreSize {
+  std::uint64_t objects = 0, bytes = 0;
+};
+// Of all that is below the URL, or of what `include` wants (common/store/selection.h). Errors: as
+// of list_store(); of store::parse_listing(); ResourceExhausted: there is too much to count.
+Result<StoreSize> measure_store(process::ToolRunner& runner, const v1::StoreProfile& profile,
+                                const store::Url& url, const std::string& key,
+                                std::span<const std::string> include, int cancel_fd = -1);
 // From what `rclone lsjson` prints: the entries, each a line of JSON, between lines of its log,
 // which have words of the end's own. Pure.
 StoreListing parse_listing(std::string_view output);

@@ -19,6 +19,9 @@ namespace {
 
 constexpr auto kMindformersInputs = std::to_array<std::string_view>(
     {"--train_dataset_dir", "--eval_dataset_dir", "--load_checkpoint"});
+constexpr auto kMindformersKeys = std::to_array<std::string_view>(
+    {"load_checkpoint", "dataset_dir", "checkpoint_name_or_path", "src_strategy_path_or_dir",
+     "strategy_ckpt_load_file", "vocab_file", "merges_file", "tokenizer_file"});
 constexpr auto kMegatronInputs = std::to_array<std::string_view>(
     {"--load", "--tokenizer-model", "--tokenizer-name-or-path", "--vocab-file", "--merge-file"});
 constexpr auto kMegatronPrefixes = std::to_array<std::string_view>(
@@ -45,6 +48,7 @@ std::span<const Engine> engine_table() {
        .cloud = mindformers_cloud(),
        .hccl = true,
        .input_options = kMindformersInputs,
+       .input_keys = kMindformersKeys,
        .own_arguments = true,
        .by_table = mindformers_by_table,
        .launch = launch_mindformers,

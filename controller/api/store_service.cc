@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/mutex.h"
 #include "common/proto/proto_time.h"
 #include "common/spec/keys/values.h"
+#include "common/store/selection.h"
 #include "common/store/store_url.h"
 #include "controller/api/owned_name.h"
 #include "controller/core/stores/stores.h"
@@ -140,8 +143,18 @@ grpc::ServerUnaryReactor* StoreService::CheckStore(grpc::CallbackServerContext* 
     call->refuse(std::move(url.error()).in(doing));
     return call.get();
   }
+  v1::StoreCheck asked;
+  asked.set_url(store::text_of(*url));
+  asked.set_measure(request->measure());
+  *asked.mutable_include() = request->include();
+  if (const auto wanted = store::Selection::make(
+          std::vector<std::string>(asked.include().begin(), asked.include().end()));
+      !wanted) {
+    call->refuse(Error(wanted.error()).in(doing + ": include"));
+    return call.get();
+  }
   const bool taken = edge_.shell.read([this, call, doing, url = *std::move(url),
-                                       user = access.user(),
+                                       asked = std::move(asked), user = access.user(),
                                        node = NodeName(request->node())](const View& view) {
     const auto* found = core::find_store(view.ledger, user, url);
     if (found == nullptr)
@@ -156,8 +169,7 @@ grpc::ServerUnaryReactor* StoreService::CheckStore(grpc::CallbackServerContext* 
                                                     core::store_text(key) +
                                                     " is there no more; `muster secret set " +
                                                     secret.name + "` makes it"});
-    v1::StoreCheck check;
-    check.set_url(store::text_of(url));
+    v1::StoreCheck check = asked;
     *check.mutable_profile() = record.profile;
     later_.post("check store", [this, call, check = std::move(check), node, name = key.name,
                                 shared = key.shared, user, secret = secret.name,
@@ -182,6 +194,8 @@ grpc::ServerUnaryReactor* StoreService::CheckStore(grpc::CallbackServerContext* 
                   spec::readable(hidden.hide(report->trouble().substr(0, kTroubleMost))));
               to.set_count(report->count());
               to.set_more(report->more());
+              to.set_objects(report->objects());
+              to.set_bytes(report->bytes());
               for (int i = 0; i < std::min(report->names_size(), kNamesMost); ++i)
                 to.add_names(spec::readable(report->names(i).substr(0, kNameMost)));
             });

@@ -405,6 +405,36 @@ class ObjectStorage(Inputs):
     def printed(self, job):
         return self.found(job)[0]
 
+    def test_urls_in_the_configuration(self):
+        """The ranks get a copy of it with paths."""
+        self.tutorial("first")  # makes the code
+        self.cluster.write("code/b.yaml", "load_checkpoint: s3://data/wiki/vocab.json\nremote_save_url: s3://data/out\n")
+        self.cluster.write("code/run_mindformer.py", "import sys\nprint('FOUND', '[\"' + open(sys.argv[sys.argv.index('--config') + 1]).read().split()[1].strip(chr(39)) + '\"]', flush=True)\n")
+        spec = {"name": "config", "engine": "mindformers", "code": {"at": self.cluster.path("code")}, "launch": {"config": "b.yaml", "args": "--run_mode train"}}
+        spec.update({"resources": {"nodes": 1, "devices": 1, "type": "cpu"}, "resume": "none", "success": "exit0"})
+        file = self.cluster.spec(json.dumps(spec))
+        plan = self.cluster.muster("plan", file, code=0)
+        self.assertIn("+load_checkpoint: ", plan.out)
+        self.assertIn("# inputs.load_checkpoint: s3://data/wiki/vocab.json: 1 object, ", plan.out)
+        self.assertIn("remote_save_url is 's3://data/out', in object storage: muster copies nothing", plan.err)
+        done = self.cluster.muster("run", "-d", file, code=0)
+        job = done.out.split()[0]
+        self.cluster.jobs.append(job)
+        self.cluster.wait(job)
+        path = self.printed(job)[0]
+        self.assertEqual(os.path.basename(path), "vocab.json")
+        self.assertTrue(path.startswith(self.cluster.path("inputs")), path)
+
+    def test_a_plan_counts_what_would_come(self):
+        spec = self.spec("counted", inputs={"train": "s3://data/wiki/train", "none": "s3://data/none"}, launch={"run": ["ls", "${inputs.train}", "${inputs.none}"]})
+        plan = json.loads(self.cluster.output("plan", spec, "-o", "json"))
+        inputs = {one["name"]: one for one in plan["inputs"]}
+        sizes = [os.path.getsize(os.path.join(self.wiki, name)) for name in NAMES if name in self.expected()]
+        self.assertEqual((int(inputs["train"]["objects"]), int(inputs["train"]["bytes"])), (len(sizes), sum(sizes)))
+        self.assertEqual(inputs["none"]["trouble"], "there is nothing at this URL")
+        self.assertEqual(inputs["train"]["store"], "s3")
+        self.assertIn(f"{len(sizes)} objects", self.cluster.output("store", "check", "--size", "s3://data/wiki/train"))
+
     def test_one_object_of_a_large_directory(self):
         """Nothing beside it is listed."""
         spec = self.spec("one", inputs={"vocab": "s3://data/wiki/vocab.json"}, launch={"run": ["sha256sum", "${inputs.vocab}"]})

@@ -11,6 +11,7 @@
 #include "client/commands/chain/stage_keys.h"
 #include "client/commands/job/command_job.h"
 #include "client/commands/job/plan_code.h"
+#include "client/commands/job/plan_inputs.h"
 #include "client/commands/job/plan_patches.h"
 #include "client/commands/job/plan_warnings.h"
 #include "client/commands/job/spec_file.h"
@@ -58,6 +59,7 @@ void print_plan(const Context& context, const v1::PlanJobResponse& plan,
   const auto part = [](const std::string& text) {
     if (!text.empty()) fmt::print("\n{}", text);
   };
+  part(inputs_text(plan, context.out));
   part(render::setup_text(plan.spec(), context.out));
   part(render::files_text(
       plan.files(), options.contents ? render::Contents::Yes : render::Contents::No, context.out));
@@ -120,6 +122,7 @@ Result<std::vector<Planned>> plan_all(const Context& context, const PlanOptions&
       return fail(spec.has_stage()
                       ? std::move(plan.error()).in(fmt::format("stage '{}'", spec.stage().name()))
                       : std::move(plan.error()));
+    measure_inputs(*session, *plan);
     planned.push_back({.heading = std::move(heading), .plan = *std::move(plan)});
     return {};
   };

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "client/commands/job/config_urls.h"
 #include "common/io/file.h"
 #include "common/spec/parse.h"
 
@@ -113,6 +114,8 @@ Result<spec::Parsed> read_spec(const std::string& text, const std::string& base_
                 fmt::format("the job spec has {} problem{}:\n{}", parsed.problems.size(),
                             parsed.problems.size() == 1 ? "" : "s", problems));
   }
+  take_config_urls(parsed.spec);
+  for (v1::JobSpec& stage : parsed.stages) take_config_urls(stage);
   return parsed;
 }
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
 #include "client/commands/chain/stage_keys.h"
+#include "client/commands/job/config_urls.h"
 #include "client/import/shell_script.h"
 #include "common/compat/patch/patch.h"
 #include "common/compat/shell/slips.h"
@@ -114,6 +116,7 @@ std::vector<std::string> spec_notes(const v1::JobSpec& spec) {
   note_missing_file(spec, "launch.config", spec.launch().config(), notes);
   note_script(spec, notes);
   note_patches(spec, notes);
+  std::ranges::move(config_url_notes(spec), std::back_inserter(notes));
   return notes;
 }
 

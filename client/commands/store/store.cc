@@ -148,6 +148,10 @@ Result<int> check_store(const Context& context, const v1::CheckStoreRequest& req
              if (!answer.trouble().empty())
                return fmt::print("{}: {}: {}\n", by, render::printable(request.url()),
                                  render::printable(answer.trouble()));
+             if (request.measure())
+               return fmt::print("{}: {} object{}, {}\n", by, answer.objects(),
+                                 answer.objects() == 1 ? "" : "s",
+                                 render::bytes_text(answer.bytes()));
              fmt::print("{}: {}{} entries\n", by, answer.count(), answer.more() ? " or more" : "");
              for (const std::string& name : answer.names())
                fmt::print("  {}\n", render::printable(name));
@@ -243,6 +247,9 @@ void add_store_check(CLI::App& app, Context& context, int& exit) {
           "--node", [request](const std::string& value) { request->set_node(value); },
           "this node; without it any that has rclone")
       ->type_name("NODE");
+  command->add_flag_function(
+      "--size", [request](std::int64_t) { request->set_measure(true); },
+      "count everything below the URL, and its size");
   add_output_option(*command, *output, render::Names::No);
   command->footer(
       "exit codes: 0 it was listed  1 it was not, and the sentence says why  2 no node that could "

@@ -205,6 +205,8 @@ struct Engine {
   // Arguments that name data to read. Where one's value is the URL of a store, the data is an input
   // of that name, and the argument gets its path.
   std::span<const std::string_view> input_options = {};
+  // The same for keys of launch.config, wherever they are in it.
+  std::span<const std::string_view> input_keys = {};
   // Those whose values, up to the next argument, may be the beginnings of names of files to read.
   std::span<const std::string_view> prefix_options = {};
   bool own_arguments = false;  // it has a parser of arguments of its own, whose flags muster knows
