@@ -6,6 +6,7 @@
         proxy.cut = lambda path: ...          # true: the connection is closed in the middle of the answer
         proxy.endless = lambda path: ...      # true: the answer is a MiB longer, and does not end
         proxy.gate.clear(); proxy.gate.set()  # GETs wait for it
+        proxy.gated = lambda path: ...        # true: this one does; else it goes on
         proxy.away()                          # until back(): nobody listens
         proxy.slam()                          # until away() and back(): connections end at once; proxy.slammed counts them
 """
@@ -31,7 +32,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         proxy = self.server.proxy
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length) if length else None
-        if self.command == "GET":
+        if self.command == "GET" and proxy.gated(self.path):
             with proxy.changed:
                 proxy.waiting += 1
                 proxy.changed.notify_all()
@@ -98,10 +99,11 @@ class CountingProxy:
         self.end = (host, port)
         self.counts, self.paths = collections.Counter(), []
         self.cut = self.endless = lambda path: False
+        self.gated = lambda path: True
         self.gate = threading.Event()
         self.gate.set()
         self.changed = threading.Condition()
-        self.waiting = 0  # GETs that have come, in all
+        self.waiting = 0  # GETs that have come to the gate, in all
         self.slammed = 0
         self._server, self._port = None, 0
         self.back()

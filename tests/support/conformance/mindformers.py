@@ -189,6 +189,8 @@ class Training:
 
     def load(self):
         source, resume = self.config.get("load_checkpoint"), self.config.get("resume_training")
+        given = {name: self.options.get(name) for name in ("--train_dataset_dir", "" if resume else "--load_checkpoint")}
+        self.run.found({name: path for name, path in given.items() if path})
         if self.mode == "finetune" and not source and "no_checkpoint" in self.release["texts"]:
             raise engine_error(*self.release["texts"]["no_checkpoint"])
         if not source:

@@ -15,6 +15,7 @@ A few variables are the test's, and no engine's; none has to be set:
     CONFORMANCE_LEAVE     MindFormers: a step; the first run ends behind it with status 0 and without a word, as under a wrapper that swallows how it ended
 """
 
+import hashlib
 import json
 import os
 import signal
@@ -51,6 +52,17 @@ def _joined(base, own):
     return out
 
 
+def _digests(top):
+    """{path below it: SHA-256}; a file is "." itself."""
+    found = {}
+    for folder, _, names in os.walk(top) if os.path.isdir(top) else [(os.path.dirname(top), (), [os.path.basename(top)])]:
+        for path in (os.path.join(folder, name) for name in names):
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, top)] = hashlib.sha256(file.read()).hexdigest()
+    return found
+
+
 class Run:
     """What the test wants to know, and nobody else: written beside the log, in a directory of the test's."""
 
@@ -80,6 +92,11 @@ class Run:
 
     def started(self, argv, table):
         self._event("started", argv=argv, cwd=os.getcwd(), env=dict(os.environ), table=table)
+
+    def found(self, places):
+        """{option: path} of what the arguments name: the SHA-256 of each file that is there, by its path."""
+        if self._events:
+            self._event("found", places=places, files={name: _digests(path) for name, path in places.items()})
 
     def loaded(self, source, step):
         self._event("loaded", source=source, step=step)
