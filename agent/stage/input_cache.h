@@ -64,7 +64,7 @@ class InputCache {
     std::filesystem::path file;
   };
   // Moves them here, when what they contain is on the disk. Of an object that is here already, that
-  // one counts. In vain for all of them if one cannot be moved.
+  // one counts. If one cannot be moved, none of them counts.
   Result<void> put(std::span<const Fetched> files, WallTime now);
   // Of the object's file; 0: there is none.
   [[nodiscard]] ino_t inode_of(const std::string& sha256) const;

@@ -327,7 +327,8 @@ class Fetch {
 }  // namespace
 
 Result<InputListing> list_input(process::ToolRunner& runner, const RcloneRun& rclone,
-                                const store::Url& url, const FetchCalls& calls) {
+                                const store::Url& url, const store::Selection& wanted,
+                                const FetchCalls& calls) {
   const auto list = [&](std::vector<std::string> words) -> Result<InputListing> {
     words.insert(words.begin(), {"--recursive", "--no-mimetype", "--use-server-modtime"});
     // The other ends have none, or would have to read everything for it.
@@ -348,7 +349,7 @@ Result<InputListing> list_input(process::ToolRunner& runner, const RcloneRun& rc
           }));
       if (calls.abandoned.is_set()) return fail(ErrorCode::Unreachable, answer.why);
       if (answer.why.empty() && !answer.absent) {
-        auto manifest = store::parse_listing(answer.output);
+        auto manifest = store::parse_listing(answer.output, &wanted);
         if (!manifest) return fail(std::move(manifest.error()));
         return InputListing{.manifest = *std::move(manifest)};
       }

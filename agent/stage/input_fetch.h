@@ -38,9 +38,10 @@ struct FetchCalls {
   std::chrono::milliseconds away_most = kStoreAwayMost;
 };
 
-// Errors: as of fetch_objects(); those of store::parse_listing().
+// Of what `wanted` has. Errors: as of fetch_objects(); those of store::parse_listing().
 Result<InputListing> list_input(process::ToolRunner& runner, const RcloneRun& rclone,
-                                const store::Url& url, const FetchCalls& calls);
+                                const store::Url& url, const store::Selection& wanted,
+                                const FetchCalls& calls);
 
 struct FetchPlace {
   std::string prefix;       // of the keys: in which bucket or host, and who answers for it

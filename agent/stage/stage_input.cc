@@ -130,16 +130,10 @@ class Staging {
     }
   }
 
-  Result<InputListing> list() {
-    auto listing = list_input(runner_, rclone_, url_, calls_.fetch);
-    if (listing) selection_.select(listing->manifest);
-    return listing;
-  }
-
   // `is_gone`: an object was removed for the room of another start.
   Result<void> once(bool& is_gone) {
     calls_.at("listing");
-    auto listing = list();
+    auto listing = list_input(runner_, rclone_, url_, selection_, calls_.fetch);
     if (!listing) return fail(std::move(listing.error()));
     place_.is_file = listing->is_file;
     const store::Manifest& manifest = listing->manifest;
@@ -241,7 +235,7 @@ class Staging {
 
   Result<void> list_again(const InputListing& before) {
     calls_.at("listing again");
-    const auto after = list();
+    const auto after = list_input(runner_, rclone_, url_, selection_, calls_.fetch);
     if (!after) return fail(Error(after.error()));
     const std::string change = store::change_between(before.manifest, after->manifest);
     if (change.empty()) return {};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/store/rclone_run.h"
+#include "common/io/memory_file.h"
 #include "common/store/manifest.h"
 #include "common/store/selection.h"
 
@@ -27,7 +28,7 @@ Error why_no_list(const process::ToolAnswer& answer) {
   const bool is_late = !answer.absent && !answer.status && answer.output.empty();
   return {ErrorCode::Unreachable,
           why_failed(answer).text +
-              (is_late ? "; the end says nothing (a proxy or firewall?), or there are very "
+              (is_late ? "; the server says nothing (a proxy or firewall?), or there are very "
                          "many entries: check a directory with few"
                        : "")};
 }
@@ -76,19 +77,28 @@ Result<StoreSize> measure_store(process::ToolRunner& runner, const v1::StoreProf
   if (!wanted) return fail(Error(wanted.error()).in("include"));
   const auto rclone = RcloneRun::make(profile, url, key);
   if (!rclone) return fail(Error(rclone.error()));
-  const process::ToolAnswer answer =
-      rclone->run(runner, "lsjson",
-                  {"--recursive", "--fast-list", "--no-modtime", "--no-mimetype", rclone->source()},
-                  Patience::Short, limits_of(kMeasuredMost, cancel_fd));
-  if (answer.output.size() >= kMeasuredMost)
-    return fail(ErrorCode::ResourceExhausted,
-                fmt::format("there is more than can be counted here: a list of over {} MiB",
-                            kMeasuredMost >> 20U));
-  if (!answer.why.empty() || answer.absent) return std::unexpected(why_no_list(answer));
-  auto manifest = store::parse_listing(answer.output);
-  if (!manifest) return fail(std::move(manifest.error()));
-  wanted->select(*manifest);
-  return StoreSize{.objects = manifest->objects.size(), .bytes = manifest->bytes()};
+  const auto count = [&](std::vector<std::string> words) -> Result<StoreSize> {
+    words.insert(words.begin(), {"--recursive", "--no-modtime", "--no-mimetype"});
+    const process::ToolAnswer answer = rclone->run(
+        runner, "lsjson", std::move(words), Patience::Short, limits_of(kMeasuredMost, cancel_fd));
+    if (answer.output.size() >= kMeasuredMost)
+      return fail(ErrorCode::ResourceExhausted,
+                  fmt::format("there is more than can be counted here: a list of over {} MiB",
+                              kMeasuredMost >> 20U));
+    if (!answer.why.empty() || answer.absent) return std::unexpected(why_no_list(answer));
+    const auto manifest = store::parse_listing(answer.output, &*wanted);
+    if (!manifest) return fail(Error(manifest.error()));
+    return StoreSize{.objects = manifest->objects.size(), .bytes = manifest->bytes()};
+  };
+  // Of one object rclone would list all that is beside it.
+  if (!url.path.empty()) {
+    const auto names = io::MemoryFile::make(url.path.substr(url.path.rfind('/') + 1) + "\n");
+    if (!names) return fail(Error(names.error()));
+    const auto one =
+        count({"--no-traverse", "--files-from-raw", names->path(), rclone->source_above()});
+    if (one && one->objects > 0) return one;
+  }
+  return count({"--fast-list", rclone->source()});
 }
 
 }  // namespace muster::agent

@@ -243,7 +243,8 @@ std::string Manifest::sha256() const {
   return sha256_hex(text);
 }
 
-Result<Manifest> parse_listing(std::string_view output) {
+Result<Manifest> parse_listing(std::string_view output, const Selection* wanted) {
+  const bool wants_all = wanted == nullptr || wanted->has_everything();
   Manifest manifest;
   std::vector<std::string> dirs;  // as listed, with or without objects below
   std::size_t count = 0;
@@ -258,14 +259,16 @@ Result<Manifest> parse_listing(std::string_view output) {
     const auto entry = nlohmann::json::parse(without_log(line), nullptr, false);
     if (!entry.is_object() || !entry.at("Path").is_string() || !begun || ended)
       return fail(ErrorCode::DataLoss, "a line of rclone's list is none");
+    std::string name = text_in(entry, "Path");
+    const auto is_dir = entry.find("IsDir");
+    const bool is_directory = is_dir != entry.end() && *is_dir == true;
+    if (!wants_all && (is_directory || !wanted->has(name))) continue;
     if (++count > kObjectsMost)
       return fail(ErrorCode::InvalidArgument,
                   fmt::format("there are more than {} objects, which is the limit of an input; "
                               "name a part of them, or pack them",
                               kObjectsMost));
-    std::string name = text_in(entry, "Path");
-    const auto is_dir = entry.find("IsDir");
-    if (is_dir != entry.end() && *is_dir == true) {
+    if (is_directory) {
       if (name_problem(name).empty()) dirs.push_back(std::move(name));
       continue;
     }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/store/selection.h"
 
 namespace muster::store {
 
@@ -43,7 +44,9 @@ struct Manifest {
 // where a directory is, too; a part that is too long), rclone could not fetch one by its name, or
 // the store does not say how long one is; or there are more than kObjectsMost. DataLoss: the output
 // is none. Directories that a node could not have are left out.
-Result<Manifest> parse_listing(std::string_view output);
+//
+// Only what `wanted` has is looked at, of directories then none.
+Result<Manifest> parse_listing(std::string_view output, const Selection* wanted = nullptr);
 
 // What has changed between two lists, for the end of a sentence: "'a/b' has another size (5, was
 // 4)". Empty: nothing.

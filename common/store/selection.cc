@@ -13,7 +13,7 @@
 namespace muster::store {
 namespace {
 
-// RE2 reads a name in a time that grows with its length alone, whatever the pattern is.
+// RE2 goes through a name once, whatever the pattern is.
 std::string expression_of(std::string_view pattern) {
   std::string expression = pattern.find('/') == std::string_view::npos ? "(?s)(?:.*/)?" : "(?s)";
   const bool below = pattern.ends_with('/');
@@ -35,14 +35,23 @@ std::string expression_of(std::string_view pattern) {
   return below ? expression + ".*" : expression;
 }
 
+constexpr std::string_view kRefused = "[]{}";
+
 std::string problem_of(const std::string& pattern) {
   if (pattern.empty()) return "is empty";
   if (pattern.size() > kPatternBytesMost)
     return fmt::format("has {} bytes, at most {}", pattern.size(), kPatternBytesMost);
   if (!is_utf8(pattern)) return "is no UTF-8";
-  std::size_t escapes = 0;
-  while (escapes < pattern.size() && pattern[pattern.size() - 1 - escapes] == '\\') ++escapes;
-  if (escapes % 2 != 0) return "ends with a backslash that takes nothing";
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '\\') {
+      if (++i == pattern.size()) return "ends with a backslash that takes nothing";
+    } else if (kRefused.contains(pattern[i])) {
+      return fmt::format(
+          "has '{}': only *, ** and ? stand for others; a backslash before it takes "
+          "it as it is",
+          pattern[i]);
+    }
+  }
   return {};
 }
 
@@ -57,16 +66,22 @@ Selection::~Selection() = default;
 Selection::Selection(Selection&&) noexcept = default;
 Selection& Selection::operator=(Selection&&) noexcept = default;
 
-Result<Selection> Selection::make(std::span<const std::string> patterns) {
-  if (patterns.empty()) return Selection(nullptr);
+Result<void> Selection::check(std::span<const std::string> patterns) {
   if (patterns.size() > kPatternsMost)
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("has {} patterns, at most {}", patterns.size(), kPatternsMost));
-  auto made = std::make_unique<Patterns>();
-  for (const std::string& pattern : patterns) {
+  for (const std::string& pattern : patterns)
     if (const std::string wrong = problem_of(pattern); !wrong.empty())
       return fail(ErrorCode::InvalidArgument,
                   fmt::format("'{}' {}", without_controls(pattern), wrong));
+  return {};
+}
+
+Result<Selection> Selection::make(std::span<const std::string> patterns) {
+  if (patterns.empty()) return Selection(nullptr);
+  if (auto sound = check(patterns); !sound) return fail(std::move(sound.error()));
+  auto made = std::make_unique<Patterns>();
+  for (const std::string& pattern : patterns) {
     made->each.push_back(
         std::make_unique<re2::RE2>(expression_of(pattern), re2::RE2::CannedOptions::Quiet));
     if (!made->each.back()->ok())
@@ -83,16 +98,10 @@ bool Selection::has(std::string_view name) const {
          });
 }
 
-void Selection::select(Manifest& manifest) const {
-  if (patterns_ == nullptr) return;
-  std::erase_if(manifest.objects, [&](const Object& one) { return !has(one.name); });
-  manifest.empty.clear();
-}
-
 std::string exact_pattern(std::string_view name) {
   std::string pattern = "/";
   for (const char c : name) {
-    if (c == '*' || c == '?' || c == '\\') pattern += '\\';
+    if (c == '*' || c == '?' || c == '\\' || kRefused.contains(c)) pattern += '\\';
     pattern += c;
   }
   return pattern;

@@ -3,7 +3,7 @@
 // A pattern without "/" fits the last part of a name, wherever it is: "*.bin". One with "/" fits
 // the whole name below the URL: "train/*.bin". One that ends with "/" fits all below that
 // directory. "*" stands for any characters but "/", "**" for any, "?" for one but "/", and
-// "\\" before a character takes that as it is. rclone's filters and .gitignore mean the same.
+// "\\" before a character takes that as it is. "[", "]", "{" and "}" have to be written so.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "common/base/error.h"
-#include "common/store/manifest.h"
 
 namespace muster::store {
 
@@ -21,15 +20,16 @@ inline constexpr std::size_t kPatternsMost = 64, kPatternBytesMost = 1024;
 
 class Selection {
  public:
-  // Without patterns everything is wanted. InvalidArgument: what is wrong with which one.
+  // InvalidArgument: what is wrong with which one. Quick: for a check of a spec.
+  static Result<void> check(std::span<const std::string> patterns);
+  // Without patterns everything is wanted. Errors: as of check().
   static Result<Selection> make(std::span<const std::string> patterns);
   ~Selection();
   Selection(Selection&&) noexcept;
   Selection& operator=(Selection&&) noexcept;
 
+  [[nodiscard]] bool has_everything() const { return patterns_ == nullptr; }
   [[nodiscard]] bool has(std::string_view name) const;
-  // Takes the others out; of empty directories, all.
-  void select(Manifest& manifest) const;
 
  private:
   struct Patterns;

@@ -147,10 +147,10 @@ grpc::ServerUnaryReactor* StoreService::CheckStore(grpc::CallbackServerContext* 
   asked.set_url(store::text_of(*url));
   asked.set_measure(request->measure());
   *asked.mutable_include() = request->include();
-  if (const auto wanted = store::Selection::make(
+  if (const auto sound = store::Selection::check(
           std::vector<std::string>(asked.include().begin(), asked.include().end()));
-      !wanted) {
-    call->refuse(Error(wanted.error()).in(doing + ": include"));
+      !sound) {
+    call->refuse(Error(sound.error()).in(doing + ": include"));
     return call.get();
   }
   const bool taken = edge_.shell.read([this, call, doing, url = *std::move(url),

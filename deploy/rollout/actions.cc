@@ -59,12 +59,15 @@ fi
 
 // What the agent's check of the outputs' root (agent/probe/outputs_check.h) made: its own files,
 // and directories that are empty. A file of a job only where they are to go, too. The cache of
-// inputs that lies beside it (agent/stage/input_cache.h) can be fetched again.
+// inputs that lies beside it (agent/stage/input_cache.h) can be fetched again. Where a controller
+// is on the host, it is that one's.
 constexpr std::string_view kPurgeRoot = R"sh(
 if [ -n "$root" ]; then
   rm -rf --one-file-system "$root/.muster" 2>/dev/null || :
   inputs=${root%/*}/inputs
-  [ ! -d "$inputs/cache/objects" ] || rm -rf --one-file-system "$inputs"
+  if [ -d "$inputs/cache/objects" ] && [ ! -e "$other" ] && [ ! -e "$other_unit" ]; then
+    rm -rf --one-file-system "$inputs" 2>/dev/null || :
+  fi
   [ -z "$purge_root" ] || rm -rf --one-file-system "$root"
   [ ! -d "$root" ] || rmdir "$root" 2>/dev/null || echo kept-root
   above=${root%/*}

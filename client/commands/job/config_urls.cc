@@ -24,7 +24,7 @@ struct ConfigUrl {
   std::string url;
 };
 
-// Each shared value once: a file of some hundred bytes may stand for billions of places.
+// Each shared map or list once: a file of some hundred bytes may stand for billions of places.
 class Walk {
  public:
   explicit Walk(const patch::Document& document) : document_(document) { visit(document.root); }
@@ -32,9 +32,9 @@ class Walk {
 
  private:
   void visit(patch::NodeId id) {
-    if (!seen_.insert(id).second) return;
     const patch::Node& node = document_.at(id);
     using enum patch::Node::Kind;
+    if ((node.kind == Map || node.kind == List) && !seen_.insert(id).second) return;
     if ((node.kind == Plain || node.kind == Quoted) && store::is_url(node.text) && !steps_.empty())
       found_.push_back({.place = patch::path_text(steps_, steps_.size()),
                         .key = steps_.back().name,
@@ -61,29 +61,33 @@ bool is_read(const v1::JobSpec& spec, const std::string& key) {
          std::ranges::find(engine->input_keys, key) != engine->input_keys.end();
 }
 
-// Those that no change sets.
+bool is_config(const v1::JobSpec& spec, const std::string& file) {
+  namespace fs = std::filesystem;
+  const fs::path code = spec.code().at();
+  return (code / file).lexically_normal() == (code / spec.launch().config()).lexically_normal();
+}
+
+// Those of the file with the changes of launch.patch.
 std::vector<ConfigUrl> config_urls(const v1::JobSpec& spec) {
   namespace fs = std::filesystem;
   const std::string& config = spec.launch().config();
   if (config.empty() || config.contains("${")) return {};
-  const fs::path path =
-      config.starts_with('/') ? fs::path(config) : spec.code().at() / fs::path(config);
+  const fs::path path = spec.code().at() / fs::path(config);
   std::error_code wrong;
   if (!fs::is_regular_file(path, wrong)) return {};
-  const auto text = io::read_regular_file(path, patch::kFileBytesMax);
+  auto text = io::read_regular_file(path, patch::kFileBytesMax);
   if (!text) return {};
+  std::vector<patch::Change> changes;
+  for (const v1::ConfigPatch& file : spec.launch().patch())
+    for (const v1::ConfigChange& change : file.changes())
+      if (is_config(spec, file.file()))
+        changes.push_back({.at = change.at(), .value = change.value()});
+  if (!changes.empty()) text = patch::changed_file(path.native(), *text, changes);
+  if (!text) return {};  // `muster plan` and the nodes report what is wrong
   const auto format = path.extension() == ".json" ? patch::Format::Json : patch::Format::Yaml;
   const auto document = patch::read(format, *text);
   if (!document) return {};
-  std::vector<ConfigUrl> urls = Walk(*document).found();
-  for (const v1::ConfigPatch& file : spec.launch().patch()) {
-    if (file.file() != config && file.file() != path.native()) continue;
-    std::erase_if(urls, [&](const ConfigUrl& one) {
-      return std::ranges::find(file.changes(), one.place, &v1::ConfigChange::at) !=
-             file.changes().end();
-    });
-  }
-  return urls;
+  return Walk(*document).found();
 }
 
 // The name of an input of this URL, which is made if there is none.
@@ -107,10 +111,12 @@ void take_config_urls(v1::JobSpec& spec) {
   for (const ConfigUrl& one : config_urls(spec)) {
     if (!is_read(spec, one.key) || !store::parse_url(one.url)) continue;
     v1::LaunchSpec& launch = *spec.mutable_launch();
-    auto file = std::ranges::find(*launch.mutable_patch(), launch.config(), &v1::ConfigPatch::file);
-    if (file == launch.mutable_patch()->end()) {
-      launch.add_patch()->set_file(launch.config());
-      file = launch.mutable_patch()->end() - 1;
+    v1::ConfigPatch* file = nullptr;  // behind the user's own changes
+    for (v1::ConfigPatch& known : *launch.mutable_patch())
+      if (is_config(spec, known.file())) file = &known;
+    if (file == nullptr) {
+      file = launch.add_patch();
+      file->set_file(launch.config());
     }
     v1::ConfigChange& change = *file->add_changes();
     change.set_at(one.place);

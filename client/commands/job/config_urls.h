@@ -10,8 +10,8 @@
 
 namespace muster::client {
 
-// For each value that names data to read (Engine::input_keys). Values that launch.patch sets stay.
-// Nothing happens where the file is only on the nodes, or is no YAML or JSON.
+// For each value that names data to read (Engine::input_keys), in the file as launch.patch changes
+// it. Nothing happens where the file is only on the nodes, or is no YAML or JSON.
 void take_config_urls(v1::JobSpec& spec);
 
 // A sentence for each other value with a URL, which nothing fetches and nothing uploads to.

@@ -113,6 +113,7 @@ Result<std::vector<Planned>> plan_all(const Context& context, const PlanOptions&
   const auto session = context.connect();
   if (!session) return fail(session.error());
   std::vector<Planned> planned;
+  InputCounts counts(*session);
   const auto add = [&](std::string heading, const v1::JobSpec& spec) -> Result<void> {
     v1::PlanJobRequest request = ranks;
     *request.mutable_spec() = spec;
@@ -122,7 +123,7 @@ Result<std::vector<Planned>> plan_all(const Context& context, const PlanOptions&
       return fail(spec.has_stage()
                       ? std::move(plan.error()).in(fmt::format("stage '{}'", spec.stage().name()))
                       : std::move(plan.error()));
-    measure_inputs(*session, *plan);
+    counts.fill(*plan);
     planned.push_back({.heading = std::move(heading), .plan = *std::move(plan)});
     return {};
   };

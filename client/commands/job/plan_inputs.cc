@@ -30,40 +30,50 @@ std::string requests_text(const v1::PlannedInput& input) {
 
 }  // namespace
 
-void measure_inputs(const Session& session, v1::PlanJobResponse& plan) {
-  const auto until = std::chrono::steady_clock::now() + kBeginWithin;
+InputCounts::InputCounts(const Session& session)
+    : session_(session), until_(std::chrono::steady_clock::now() + kBeginWithin) {}
+
+void InputCounts::fill(v1::PlanJobResponse& plan) {
   for (const v1::InputSpec& input : plan.spec().inputs()) {
     if (!store::is_url(input.from())) continue;
     v1::PlannedInput& one = *plan.add_inputs();
+    one = counted(input, plan);
     one.set_name(input.name());
     one.set_url(input.from());
     if (const auto path = plan.resolved().inputs().find(input.name());
         path != plan.resolved().inputs().end())
       one.set_path(path->second);
-    if (std::chrono::steady_clock::now() > until) {
-      one.set_trouble("the inputs before it took too long");
-      continue;
-    }
-    v1::CheckStoreRequest request;
-    request.set_url(input.from());
-    request.set_measure(true);
-    *request.mutable_include() = input.include();
-    if (!plan.nodes().empty() && plan.waits_for().empty())
-      request.set_node(plan.nodes(0).node());  // others of the plan are made up
-    const auto answer = ask(session, &Stores::CheckStore, request, nullptr, kEachMost);
-    if (!answer) {
-      one.set_trouble(answer.error().message);
-      continue;
-    }
-    one.set_store(answer->store());
-    one.set_node(answer->node());
-    one.set_trouble(answer->trouble());
-    if (answer->trouble().empty() && answer->objects() == 0)
-      one.set_trouble(input.include().empty() ? "there is nothing at this URL"
-                                              : "there is nothing of such a name at this URL");
-    one.set_objects(answer->objects());
-    one.set_bytes(answer->bytes());
   }
+}
+
+v1::PlannedInput InputCounts::counted(const v1::InputSpec& input, const v1::PlanJobResponse& plan) {
+  v1::CheckStoreRequest request;
+  request.set_url(input.from());
+  request.set_measure(true);
+  *request.mutable_include() = input.include();
+  const auto [known, fresh] = known_.try_emplace(request.SerializeAsString());
+  v1::PlannedInput& one = known->second;
+  if (!fresh) return one;
+  if (std::chrono::steady_clock::now() > until_) {
+    one.set_trouble("the inputs before it took too long");
+    return one;
+  }
+  if (!plan.nodes().empty() && plan.waits_for().empty())
+    request.set_node(plan.nodes(0).node());  // others of the plan are made up
+  const auto answer = ask(session_, &Stores::CheckStore, request, nullptr, kEachMost);
+  if (!answer) {
+    one.set_trouble(answer.error().message);
+    return one;
+  }
+  one.set_store(answer->store());
+  one.set_node(answer->node());
+  one.set_trouble(answer->trouble());
+  if (answer->trouble().empty() && answer->objects() == 0)
+    one.set_trouble(input.include().empty() ? "there is nothing at this URL"
+                                            : "there is nothing of such a name at this URL");
+  one.set_objects(answer->objects());
+  one.set_bytes(answer->bytes());
+  return one;
 }
 
 std::string inputs_text(const v1::PlanJobResponse& plan, const render::Style& style) {

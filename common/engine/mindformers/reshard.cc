@@ -124,7 +124,9 @@ v1::JobSpec transform_of(const v1::JobSpec& like, const ResumeAsk& ask, const Cu
   *spec.mutable_labels() = like.labels();
   *spec.mutable_code() = like.code();
   *spec.mutable_runtime() = like.runtime();
-  *spec.mutable_inputs() = like.inputs();  // the runtime may name them
+  const std::string runtime = like.runtime().ShortDebugString();
+  for (const v1::InputSpec& input : like.inputs())
+    if (runtime.contains(fmt::format("${{inputs.{}}}", input.name()))) *spec.add_inputs() = input;
   *spec.mutable_recovery() = like.recovery();
   v1::LaunchSpec& launch = *spec.mutable_launch();
   launch.set_per(v1::LAUNCH_PER_ONCE);

@@ -84,6 +84,11 @@ bool on_own_disks(const v1::JobSpec& spec) {
 }
 
 void leave_chain(v1::JobSpec& spec, const v1::ResolvedSpec& resolved) {
+  // The input that a URL of it has become (common/spec/rules/start.cc).
+  if (const std::string& from = spec.start().from(); from.contains("://"))
+    for (int i = spec.inputs_size(); i-- > 0;)
+      if (spec.inputs(i).from() == from && spec.inputs(i).name() == "start")
+        spec.mutable_inputs()->DeleteSubrange(i, 1);
   spec.clear_start();
   spec.clear_schedule();
   for (v1::InputSpec& input : *spec.mutable_inputs())

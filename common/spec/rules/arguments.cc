@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -31,7 +32,7 @@ struct DataArgument {
 // The argument at words[i], if it is `option` and has a value.
 std::optional<DataArgument> value_of(std::string_view option, const auto& words, int i) {
   const std::string_view word = words[i];
-  if (word == option && i + 1 < words.size())
+  if (word == option && i + 1 < words.size() && !words[i + 1].starts_with("--"))
     return DataArgument{.word = i + 1, .at = 0, .option = option};
   if (word.starts_with(option) && word.substr(option.size()).starts_with('='))
     return DataArgument{.word = i, .at = option.size() + 1, .option = option};
@@ -104,18 +105,20 @@ class Arguments {
     for (int count = 2;; ++count) {
       const auto known = std::ranges::find(inputs, name, &v1::InputSpec::name);
       if (known == inputs.end()) break;
-      if (known->from() == url && !known->include().empty()) return &*known;
+      if (known->from() == url && made_.contains(name)) return &*known;
       name = fmt::format("{}_{}", first, count);
     }
     v1::InputSpec& input = *inputs.Add();
     input.set_name(name);
     input.set_from(url);
+    made_.insert(name);
     return &input;
   }
 
   Draft& draft_;
   const char* const key_;
   TextList& words_;
+  std::set<std::string> made_;  // inputs of directories: those of the user stay as they are
 };
 
 }  // namespace

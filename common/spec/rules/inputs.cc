@@ -40,10 +40,10 @@ void check_inputs(Draft& draft) {
     else if (store::is_url(input.from())) {
       if (const auto url = store::parse_url(input.from()); !url)
         draft.problem(key, fmt::format("'{}': {}", shown(input.from()), url.error().message));
-      else if (const auto wanted = store::Selection::make(
+      else if (const auto sound = store::Selection::check(
                    std::vector<std::string>(input.include().begin(), input.include().end()));
-               !wanted)
-        draft.problem(key + ".include", wanted.error().message);
+               !sound)
+        draft.problem(key + ".include", sound.error().message);
     } else if (!input.include().empty())
       draft.problem(key + ".include",
                     fmt::format("'{}' is used in place, whole; include is for the URL of a store",

@@ -1,6 +1,8 @@
 // The rules of start.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/spec/keys/names.h"
 #include "common/spec/keys/values.h"
 #include "common/spec/rules/checks.h"
@@ -21,6 +23,12 @@ void complete_start(Draft& draft) {
     draft.problem("start.step",
                   fmt::format("{} is out of range ({})", start.step(), accepted_of("start.step")));
   const bool in_store = store::is_url(start.from());
+  const auto taken = std::ranges::find(spec.inputs(), kStartInput, &v1::InputSpec::name);
+  if (in_store && taken != spec.inputs().end() && taken->from() != start.from())
+    return draft.problem("start.from",
+                         fmt::format("'{}' becomes the input '{}', which is '{}' here; give that "
+                                     "input another name",
+                                     shown(start.from()), kStartInput, shown(taken->from())));
   if (std::string wrong = in_store ? add_input(draft, std::string(kStartInput), start.from())
                                    : source_problem(spec, start.from(), accepted_of("start.from"));
       !wrong.empty())

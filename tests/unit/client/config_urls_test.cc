@@ -102,6 +102,31 @@ TEST_F(ConfigUrls, WhatLaunchPatchSetsStays) {
   EXPECT_THAT(config_url_notes(spec), IsEmpty());
 }
 
+// Regression: a change of what is around the value, or of it under another name, was overruled.
+TEST_F(ConfigUrls, AnyFormOfAChangeStays) {
+  const std::string config =
+      "train: &t {loader: {dataset_dir: obs://bkt/a, n: 1}}\ntask: {train: *t}\n";
+  for (const char* patch :
+       {"{a.yaml: {train.loader: {dataset_dir: /data}}}",
+        "{a.yaml: {task.train.loader.dataset_dir: /data}}", "{a.yaml: {train.loader: null}}",
+        "{./a.yaml: {train.loader.dataset_dir: /data}}"})
+    EXPECT_THAT(inputs(taken(config, patch)), IsEmpty()) << patch;
+  const v1::JobSpec spec = taken(config, "{./a.yaml: {train.loader.n: 2, x.y: 1}}");
+  EXPECT_THAT(inputs(spec), IsEmpty()) << "there is no x: reported elsewhere";
+  const v1::JobSpec other =
+      taken(config, "{./a.yaml: {train.loader.n: 2, train.loader.vocab_file: obs://bkt/v}}");
+  EXPECT_THAT(inputs(other), UnorderedElementsAre(Pair("dataset_dir", "obs://bkt/a"),
+                                                  Pair("vocab_file", "obs://bkt/v")));
+  EXPECT_EQ(other.launch().patch_size(), 1);
+}
+
+// Regression: only the place of the anchor was looked at.
+TEST_F(ConfigUrls, AnAliasOfAValueIsAPlaceOfItsOwn) {
+  const v1::JobSpec spec = taken("url: &u obs://bkt/a\nx: {dataset_dir: *u}\n");
+  EXPECT_THAT(changes(spec),
+              ElementsAre(Pair("a.yaml: x.dataset_dir", "\"${inputs.dataset_dir}\"")));
+}
+
 TEST_F(ConfigUrls, SharedValuesAreOnePlace) {
   std::string config = "a0: &a0 {load_checkpoint: obs://bkt/c}\n";
   for (int i = 1; i < 40; ++i) {

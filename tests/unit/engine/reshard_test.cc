@@ -302,6 +302,30 @@ TEST_F(Reshard, the_transform_has_the_inputs_that_the_runtime_names) {
   EXPECT_EQ(plan_whole(ask_, "a")->jobs[0].inputs(0).from(), "/data/wiki");
 }
 
+// Regression: each fetched what nobody read there.
+TEST_F(Reshard, what_is_in_a_store_is_fetched_only_where_it_is_read) {
+  of("mindformers", {});
+  before_.mutable_start()->set_from("obs://bkt/base");
+  for (const auto& [name, from] :
+       {std::pair{"start", "obs://bkt/base"}, {"data", "obs://bkt/wiki"}}) {
+    v1::InputSpec& input = *before_.add_inputs();
+    input.set_name(name);
+    input.set_from(from);
+    (*resolved_.mutable_inputs())[name] = std::string("/inputs/jobs/old/") + name;
+  }
+  ask_as_before();
+  nodes(1);
+  const auto specs = planned();
+  ASSERT_EQ(specs.size(), 3U);
+  for (const v1::JobSpec& spec : specs)
+    for (const v1::InputSpec& input : spec.inputs()) {
+      EXPECT_EQ(input.name(), "data") << "it starts from the job, and not from the URL";
+      EXPECT_EQ(input.from(), "obs://bkt/wiki") << "no path of another job's tree";
+    }
+  EXPECT_EQ(specs[0].inputs_size(), 1);
+  EXPECT_EQ(specs[1].inputs_size(), 0) << "the transform reads no data";
+}
+
 TEST_F(Reshard, a_whole_file) {
   of("mindformers", {});
   ask_.name = "tiny-whole2";

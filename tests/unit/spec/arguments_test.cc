@@ -71,6 +71,12 @@ TEST(Arguments, OfBeginningsOfNamesTheDirectoryIsTheInput) {
   v1::JobSpec again = spec.spec;
   EXPECT_TRUE(complete(again, nullptr).empty());
   EXPECT_EQ(again.SerializeAsString(), spec.spec.SerializeAsString()) << "once";
+  EXPECT_EQ(args_of(parsed("megatron", "--data-path --load obs://bkt/base")),
+            Words({"--data-path", "--load", "${inputs.load}"}));
+  EXPECT_EQ(args_of(parsed("megatron", "--data-path obs://bkt/d/text",
+                           "inputs: {data_path: {from: obs://bkt/d, include: [x]}}")),
+            Words({"--data-path", "${inputs.data_path_2}/text"}))
+      << "the user's own input stays as it is";
   EXPECT_EQ(format(parsed("megatron", "--data-path obs://bkt").problems, "job.yaml"),
             "job.yaml:3:34: launch.args[1]: --data-path 'obs://bkt': it names no files; it is the "
             "beginning of their names, without .bin\n");
@@ -87,8 +93,8 @@ TEST(Arguments, AStartInAStoreIsAnInput) {
   EXPECT_EQ(again.SerializeAsString(), spec.spec.SerializeAsString()) << "once";
   EXPECT_EQ(
       format(parsed("mindformers", "", start + "inputs: {start: /data}").problems, "job.yaml"),
-      "job.yaml:4:15: start.from: inputs.start is '/data'; write ${inputs.start} here, or give "
-      "the input another name\n");
+      "job.yaml:4:15: start.from: 'obs://bkt/llama.ckpt' becomes the input 'start', which is "
+      "'/data' here; give that input another name\n");
 }
 
 TEST(Arguments, PathsAndOtherEnginesStayAsTheyAre) {
