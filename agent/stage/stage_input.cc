@@ -111,6 +111,8 @@ class Staging {
   void remove_leftovers() {
     const auto dir = io::Beneath::open(partials());
     if (!dir) return;
+    // Its own, too: perhaps all had come, and nothing is fetched now.
+    (void)io::remove_tree(*dir, place_.partial.filename().native());
     std::error_code wrong;
     std::vector<std::string> others;
     for (std::filesystem::directory_iterator at(partials(), wrong), end; !wrong && at != end;

@@ -407,6 +407,21 @@ TEST_F(StageInput, OnlyWhatIsWantedIsFetched) {
               HasSubstr("there is nothing at this URL of such a name (include: none.*, *.npy)"));
 }
 
+// Regression: an agent that was killed when all had been kept left the fetch's directory for good.
+TEST_F(StageInput, WhatAKilledFetchHasLeftGoesAlsoWhenNothingIsMissing) {
+  write("wiki/a", "text");
+  ASSERT_TRUE(stage("wiki"));
+  fs::path partial;
+  for (const auto& entry : fs::directory_iterator(root() / "cache/partial"))
+    if (entry.path().extension() == ".lock")
+      partial = entry.path().parent_path() / entry.path().stem();
+  ASSERT_FALSE(partial.empty());
+  fs::create_directories(partial / "sub");
+  ASSERT_TRUE(stage("wiki", "j2"));
+  EXPECT_EQ(fetched_, 0U);
+  EXPECT_FALSE(fs::exists(partial));
+}
+
 TEST_F(StageInput, LinksInADirectoryAreWhatIsBehindThem) {
   write("blobs/1", "text");
   fs::create_directories(store() / "hub");
