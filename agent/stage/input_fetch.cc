@@ -27,8 +27,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::uint64_t kBatchBytes = 4ULL << 30;
-constexpr std::size_t kBatchCount = 10'000;  // each rclone lists the directories of its batch
 constexpr std::size_t kKeptAtOnce = 1'000;
 constexpr std::size_t kListBytes = 512 << 20, kLogBytes = 64 << 20;
 constexpr std::chrono::hours kListTime{1}, kBatchTime{24};
@@ -162,7 +160,7 @@ class Fetch {
   Result<void> fetch_all(std::vector<store::Object> missing) {
     while (!missing.empty() && !calls_.abandoned.is_set()) {
       std::string why;
-      for (auto& batch : store::batches(missing, kBatchBytes, kBatchCount)) {
+      for (auto& batch : store::batches(missing, store::kBatchBytes, store::kBatchCount)) {
         auto reason = one_batch(batch, missing);
         if (!reason) return fail(std::move(reason.error()));
         why = *std::move(reason);

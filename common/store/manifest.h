@@ -52,6 +52,10 @@ Result<Manifest> parse_listing(std::string_view output, const Selection* wanted 
 // 4)". Empty: nothing.
 std::string change_between(const Manifest& before, const Manifest& after);
 
+// Of one run of rclone, which lists the directories of its objects.
+inline constexpr std::uint64_t kBatchBytes = 4ULL << 30;
+inline constexpr std::size_t kBatchCount = 10'000;
+
 // Objects for one run of rclone: after each, what has come is checked and kept. Their order stays.
 std::vector<std::vector<Object>> batches(std::span<const Object> objects, std::uint64_t bytes_most,
                                          std::size_t count_most);

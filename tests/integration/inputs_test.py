@@ -471,7 +471,7 @@ class ObjectStorage(Inputs):
                 file.write(str(index))
         self.end.put(many, "data/many", "--transfers", "16")
         spec = self.spec("many", inputs={"train": "s3://data/many"}, launch={"run": ["ls", "${inputs.train}"]})
-        counts = []
+        plan, counts = self.cluster.output("plan", spec), []
         for _ in range(2):
             self.proxy.clear()
             job = self.cluster.output("run", "-d", spec).split()[0]
@@ -482,6 +482,7 @@ class ObjectStorage(Inputs):
             objects, lists = self.gets()
             counts.append((len(objects), len(lists)))
         self.assertEqual(counts, [(2_100, 9), (0, 3)])
+        self.assertIn("2100 GETs and about 9 list requests, else 3", plan, "the same as was counted")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "client/render/text.h"
+#include "common/store/manifest.h"
 #include "common/store/store_url.h"
 
 namespace muster::client {
@@ -19,13 +20,19 @@ bool has_lists(const v1::PlannedInput& input) {
   return url && (url->scheme == store::Scheme::Obs || url->scheme == store::Scheme::S3);
 }
 
+// As if all lay in one directory, which is listed before and after, and for each batch.
 std::string requests_text(const v1::PlannedInput& input) {
   if (!has_lists(input)) return {};
   constexpr std::uint64_t kInOneList = 1000;
-  const std::uint64_t lists =
-      std::max<std::uint64_t>(1, (input.objects() + kInOneList - 1) / kInOneList);
-  return fmt::format("; to a node that has nothing of it {} GET{} and {} list requests, else {}",
-                     input.objects(), input.objects() == 1 ? "" : "s", 2 * lists, lists);
+  const auto parts = [](std::uint64_t all, std::uint64_t one) {
+    return std::max<std::uint64_t>(1, all / one + (all % one != 0 ? 1 : 0));
+  };
+  const std::uint64_t lists = parts(input.objects(), kInOneList),
+                      batches = std::max(parts(input.objects(), store::kBatchCount),
+                                         parts(input.bytes(), store::kBatchBytes));
+  return fmt::format(
+      "; to a node that has nothing of it {} GET{} and about {} list requests, else {}",
+      input.objects(), input.objects() == 1 ? "" : "s", (2 + batches) * lists, lists);
 }
 
 }  // namespace
