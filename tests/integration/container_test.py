@@ -20,6 +20,7 @@ import unittest
 
 from cluster import BIN, DEADLINE, Cluster, wait_until
 from image_registry import Registry
+from store_ends import serve_rclone
 
 APPLETS = [
     "sh",
@@ -431,6 +432,31 @@ class Containers(unittest.TestCase):
             "in the image with the image, set up on n1\n",
             self.cluster.muster("logs", job, "--raw", "--follow", "--rank", "1", code=0).out,
         )
+
+    def test_inputs_of_stores_are_inside(self):
+        """A directory, a file, and the weights to start from, each where the node has them; a container cannot change them."""
+        os.makedirs(self.cluster.path("served/wiki/sub"))
+        for name, text in (("sub/words", "of the store\n"), ("vocab", "a b c\n"), ("model.bin", "weights\n")):
+            self.cluster.write(os.path.join("served/wiki", name), text)
+        port = serve_rclone(self, "webdav", self.cluster.path("served"))
+        self.cluster.muster(
+            "store", "add", "dav", "webdav://data", "--endpoint", f"http://127.0.0.1:{port}", code=0
+        )
+        self.cluster.write(
+            "inputs.sh",
+            'cat "$1/sub/words" "$2" "$3/model.bin"; echo more 2>/dev/null >> "$1/sub/words" || echo unchanged\n'
+            "touch /etc/of-the-container && echo $MUSTER_RANK ends\n",
+        )
+        self.agents()
+        spec = self.spec("staged").replace("[sh, rank.sh]", "[sh, inputs.sh, '${inputs.all}', '${inputs.vocab}', '${start.dir}']")
+        spec += "inputs: {all: webdav://data/wiki, vocab: webdav://data/wiki/vocab}\nstart: {from: webdav://data/wiki}\n"
+        job = self.cluster.submit(spec)
+        self.succeeds(job)
+        for rank in (0, 1):
+            self.assertEqual(
+                self.cluster.muster("logs", job, "--raw", "--rank", str(rank), code=0).out,
+                f"of the store\na b c\nweights\nunchanged\n{rank} ends\n",
+            )
 
     def test_that_the_image_is_on_its_way_is_reported(self):
         gate = self.cluster.gate("load-gate")
