@@ -31,6 +31,7 @@ v1::NodeResolved resolved_of(const rundir::v1::Launch& launch, const v1::NodeLau
     if (asked == order.env().end() || variable != asked->first + "=" + asked->second)
       resolved.add_env(variable);
   }
+  for (const std::string& input : launch.inputs()) resolved.add_inputs()->ParseFromString(input);
   bool alike = true;
   for (const auto& rank : launch.ranks()) {
     resolved.add_programs(rank.argv_size() > 0 ? rank.argv(0) : "");

@@ -193,17 +193,54 @@ Result<std::optional<std::string>> InputCache::find(const std::string& key, Wall
                   .mtime = query->number(3),
                   .ctime = query->number(4)};
   query->reset();
+  const auto usable = use(sha256, kept, now, stop);
+  if (!usable) return fail(Error(usable.error()));
+  return *usable ? std::optional(sha256) : std::nullopt;
+}
+
+Result<bool> InputCache::has(const std::string& sha256, WallTime now,
+                             const std::function<bool()>& stop) {
+  auto query = index_->prepare("SELECT size, inode, mtime, ctime FROM objects WHERE sha256 = ?");
+  if (!query) return fail(std::move(query.error()));
+  auto row = query->with({std::string_view(sha256)}).step();
+  if (!row) return fail(std::move(row.error()));
+  if (!*row) {
+    query->reset();
+    if (inode_of(sha256) == 0) return false;
+    auto added = index_->prepare("INSERT OR IGNORE INTO objects VALUES(?, 0, 0, 0, 0, ?)");
+    if (!added) return fail(std::move(added.error()));
+    if (auto done = added->with({std::string_view(sha256), seconds_of(now)}).run(); !done)
+      return fail(std::move(done.error()));
+    return use(sha256, {}, now, stop);  // it is read
+  }
+  const Kept kept{.size = query->number(0),
+                  .inode = query->number(1),
+                  .mtime = query->number(2),
+                  .ctime = query->number(3)};
+  query->reset();
+  return use(sha256, kept, now, stop);
+}
+
+Result<void> InputCache::forget(const std::string& key) {
+  auto row = index_->prepare("DELETE FROM keys WHERE key = ?");
+  if (!row) return fail(std::move(row.error()));
+  return row->with({std::string_view(sha256_hex(key))}).run();
+}
+
+// False: it is not sound, and removed.
+Result<bool> InputCache::use(const std::string& sha256, const Kept& kept, WallTime now,
+                             const std::function<bool()>& stop) {
   const auto sound = is_sound(sha256, kept, stop);
   if (!sound) return fail(Error(sound.error()));
   if (!*sound) {
     if (auto dropped = drop(sha256); !dropped) return fail(std::move(dropped.error()));
-    return std::optional<std::string>();
+    return false;
   }
   auto used = index_->prepare("UPDATE objects SET used = ? WHERE sha256 = ?");
   if (!used) return fail(std::move(used.error()));
   if (auto done = used->with({seconds_of(now), std::string_view(sha256)}).run(); !done)
     return fail(std::move(done.error()));
-  return std::optional(sha256);
+  return true;
 }
 
 Result<bool> InputCache::is_sound(const std::string& sha256, const Kept& kept,
@@ -214,7 +251,7 @@ Result<bool> InputCache::is_sound(const std::string& sha256, const Kept& kept,
   const Kept now = Kept::of(status);
   if (now == kept) return true;
   // Perhaps its ctime alone is another one: an agent was killed between a link and its note.
-  const auto digests = digests_of(file.get(), stop);
+  const auto digests = digests_of(file.get(), Digests::Sha256, stop);
   if (!digests)
     return fail(Error(digests.error()).in(fmt::format("'{}'", (root_ / "cache").native())));
   if (digests->sha256 != sha256) return false;

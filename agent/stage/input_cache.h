@@ -58,6 +58,10 @@ class InputCache {
   // `stop` is asked while a file is read again; true: any result will do, soon.
   Result<std::optional<std::string>> find(const std::string& key, WallTime now,
                                           const std::function<bool()>& stop);
+  // The object with this SHA-256 is here, and sound: also one that a damaged index has forgotten.
+  Result<bool> has(const std::string& sha256, WallTime now, const std::function<bool()>& stop);
+  // What was found or put under the key is not believed any more. The object stays.
+  Result<void> forget(const std::string& key);
   // A file that has been read: `sha256` is its own.
   struct Fetched {
     std::string key, sha256;
@@ -89,6 +93,8 @@ class InputCache {
   struct Kept;
   struct Unused;
   static Result<InputCache> open_checked(const std::filesystem::path& root, Check check);
+  Result<bool> use(const std::string& sha256, const Kept& kept, WallTime now,
+                   const std::function<bool()>& stop);
   Result<bool> is_sound(const std::string& sha256, const Kept& kept,
                         const std::function<bool()>& stop);
   Result<void> put_one(const Fetched& one, WallTime now);

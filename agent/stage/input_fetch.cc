@@ -296,7 +296,8 @@ class Fetch {
     const bool is_long_enough = static_cast<std::uint64_t>(status.st_size) == object.size;
     if (!well && (!is_long_enough || (ended == Ended::Anyhow && object.md5.empty())))
       return std::string();
-    const auto digests = digests_of(fd.get(), [&] { return calls_.abandoned.is_set(); });
+    const Digests which = object.md5.empty() ? Digests::Sha256 : Digests::Sha256AndMd5;
+    const auto digests = digests_of(fd.get(), which, [&] { return calls_.abandoned.is_set(); });
     if (!digests && calls_.abandoned.is_set()) return std::string();
     if (!digests) return fail(Error(digests.error()).in(doing));
     const bool same = digests->bytes == object.size &&
@@ -304,10 +305,11 @@ class Fetch {
     if (!same && !well) return std::string();
     if (!same)
       return fail(ErrorCode::DataLoss,
-                  fmt::format("'{}' is not what the list says: {} bytes, MD5 {}; listed with {} "
-                              "bytes{}; was it written meanwhile?",
-                              without_controls(object.name), digests->bytes, digests->md5,
-                              object.size, object.md5.empty() ? "" : ", MD5 " + object.md5));
+                  fmt::format("'{}' is not what the list says: {} bytes{}; listed with {} bytes{}; "
+                              "was it written meanwhile?",
+                              without_controls(object.name), digests->bytes,
+                              digests->md5.empty() ? "" : ", MD5 " + digests->md5, object.size,
+                              object.md5.empty() ? "" : ", MD5 " + object.md5));
     return digests->sha256;
   }
 
@@ -324,10 +326,10 @@ class Fetch {
 
 }  // namespace
 
-Result<InputListing> list_input(process::ToolRunner& runner, const RcloneRun& rclone,
-                                const store::Url& url, const store::Selection& wanted,
-                                const FetchCalls& calls) {
-  const auto list = [&](std::vector<std::string> words) -> Result<InputListing> {
+Result<store::Manifest> list_input(process::ToolRunner& runner, const RcloneRun& rclone,
+                                   const store::Url& url, const store::Selection& wanted,
+                                   const FetchCalls& calls) {
+  const auto list = [&](std::vector<std::string> words) -> Result<store::Manifest> {
     words.insert(words.begin(), {"--recursive", "--no-mimetype", "--use-server-modtime"});
     // The other ends have none, or would have to read everything for it.
     if (url.scheme == store::Scheme::Obs || url.scheme == store::Scheme::S3)
@@ -348,12 +350,11 @@ Result<InputListing> list_input(process::ToolRunner& runner, const RcloneRun& rc
       if (calls.abandoned.is_set()) return fail(ErrorCode::Unreachable, answer.why);
       if (answer.why.empty() && !answer.absent) {
         auto manifest = store::parse_listing(answer.output, &wanted);
-        if (!manifest) return fail(std::move(manifest.error()));
-        return InputListing{.manifest = *std::move(manifest)};
+        return manifest;
       }
       RunFailure failure = why_failed(answer);
       const Verdict verdict = verdict_of(failure.message, "", rclone.has_own_ca());
-      if (verdict == Verdict::Directory) return InputListing();
+      if (verdict == Verdict::Directory) return store::Manifest();
       if (const auto code = final_error(answer, verdict))
         return fail(*code, std::move(failure.text));
       if (verdict == Verdict::Absent) return fail(ErrorCode::NotAllowed, std::move(failure.text));
@@ -369,7 +370,7 @@ Result<InputListing> list_input(process::ToolRunner& runner, const RcloneRun& rc
     auto one = list({"--no-traverse", "--files-from-raw", names->path(), rclone.source_above()});
     if (!one) return one;
     one->is_file = true;
-    if (!one->manifest.objects.empty()) return one;
+    if (!one->objects.empty()) return one;
   }
   return list({"--fast-list", rclone.source()});
 }

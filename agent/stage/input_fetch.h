@@ -22,11 +22,6 @@
 
 namespace muster::agent {
 
-struct InputListing {
-  bool is_file = false;  // the URL names an object, and `manifest` has it alone
-  store::Manifest manifest;
-};
-
 // How long a store may give nothing before a start is given up: it may be started again.
 inline constexpr std::chrono::minutes kStoreAwayMost{10};
 
@@ -39,9 +34,9 @@ struct FetchCalls {
 };
 
 // Of what `wanted` has. Errors: as of fetch_objects(); those of store::parse_listing().
-Result<InputListing> list_input(process::ToolRunner& runner, const RcloneRun& rclone,
-                                const store::Url& url, const store::Selection& wanted,
-                                const FetchCalls& calls);
+Result<store::Manifest> list_input(process::ToolRunner& runner, const RcloneRun& rclone,
+                                   const store::Url& url, const store::Selection& wanted,
+                                   const FetchCalls& calls);
 
 struct FetchPlace {
   std::string prefix;       // of the keys: in which bucket or host, and who answers for it

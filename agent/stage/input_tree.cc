@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/stage/kept_contents.h"
 #include "common/io/beneath.h"
 #include "common/io/file.h"
 #include "common/io/remove_tree.h"
@@ -66,28 +67,25 @@ class Directories {
   std::map<std::string, io::Beneath> made_;
 };
 
-Result<void> fill(const io::Beneath& top, const TreePlace& place, const store::Manifest& manifest,
-                  const std::map<std::string, std::string>& objects, InputCache& cache) {
+Result<void> fill(const io::Beneath& top, const TreePlace& place, const store::Contents& contents,
+                  InputCache& cache) {
   Directories directories(top);
-  const std::string root = place.is_file ? "" : place.name;
-  if (!place.is_file)
+  const std::string root = contents.is_file ? "" : place.name;
+  if (!contents.is_file)
     if (auto made = directories.at(root); !made) return fail(std::move(made.error()));
   const auto below = [&](const std::string& name) {
     return root.empty() ? name : root + "/" + name;
   };
-  for (const std::string& dir : manifest.empty)
+  for (const std::string& dir : contents.empty)
     if (auto made = directories.at(below(store::local_name(dir))); !made)
       return fail(std::move(made.error()));
-  for (const store::Object& one : manifest.objects) {
+  for (const store::Content& one : contents.objects) {
     const std::string path = below(store::local_name(one.name));
     const std::size_t slash = path.rfind('/');
     auto dir = directories.at(slash == std::string::npos ? "" : path.substr(0, slash));
     if (!dir) return fail(std::move(dir.error()));
     const std::string name = path.substr(slash == std::string::npos ? 0 : slash + 1);
-    const auto object = objects.find(one.name);
-    if (object == objects.end())
-      return fail(ErrorCode::Internal, fmt::format("linking '{}': it was not fetched", one.name));
-    if (auto linked = cache.link(object->second, **dir, name); !linked) return linked;
+    if (auto linked = cache.link(one.sha256, **dir, name); !linked) return linked;
   }
   return {};
 }
@@ -126,15 +124,12 @@ bool has_other_runs(const std::filesystem::path& above) {
 
 // Whether each file is still the link that was made.
 bool is_whole(const std::filesystem::path& tree, const TreePlace& place,
-              const store::Manifest& manifest, const std::map<std::string, std::string>& objects,
-              const InputCache& cache) {
-  const std::filesystem::path top = place.is_file ? tree : tree / place.name;
-  return std::ranges::all_of(manifest.objects, [&](const store::Object& one) {
-    const auto object = objects.find(one.name);
+              const store::Contents& contents, const InputCache& cache) {
+  const std::filesystem::path top = contents.is_file ? tree : tree / place.name;
+  return std::ranges::all_of(contents.objects, [&](const store::Content& one) {
     struct stat status{};
-    return object != objects.end() &&
-           ::lstat((top / store::local_name(one.name)).c_str(), &status) == 0 &&
-           status.st_ino == cache.inode_of(object->second);
+    return ::lstat((top / store::local_name(one.name)).c_str(), &status) == 0 &&
+           status.st_ino == cache.inode_of(one.sha256);
   });
 }
 
@@ -181,25 +176,26 @@ Result<void> use_trees(const std::filesystem::path& jobs, const std::string& job
   return io::replace_file(above / kRuns / run, "", io::Durable::No);
 }
 
-Result<void> make_tree(const TreePlace& place, const store::Manifest& manifest,
-                       const std::map<std::string, std::string>& objects, const UserEntry* owner,
-                       InputCache& cache, const Abandoned& abandoned) {
+Result<void> make_tree(const TreePlace& place, const store::Contents& contents,
+                       const UserEntry* owner, InputCache& cache, const Abandoned& abandoned) {
   const std::filesystem::path above = place.jobs / place.job;
   const auto lock = lock_trees(place.jobs, &abandoned);
   if (!lock) return fail(Error(lock.error()));
   auto job = io::Beneath::open(above);
   if (!job) return fail(std::move(job.error()));
-  const std::string what = fmt::format("{} {}\n", manifest.sha256(), place.name);
+  // Without them a later attempt lists anew.
+  (void)keep_contents(place.jobs.parent_path(), contents, above, place.input);
+  const std::string what = fmt::format("{} {}\n", contents.sha256(), place.name);
   const std::filesystem::path of = above / (place.input + kOf);
   if (has_other_runs(above) && is_made_of(of, what) &&
-      is_whole(above / place.input, place, manifest, objects, cache))
+      is_whole(above / place.input, place, contents, cache))
     return {};
   const std::string fresh = place.input + kNew;
   if (auto gone = remove_noted(*job, above, fresh, cache); !gone) return gone;
   if (auto made = job->make_dir(fresh, 0700); !made) return made;
   auto top = job->below(fresh);
   if (!top) return fail(std::move(top.error()));
-  if (auto filled = fill(*top, place, manifest, objects, cache); !filled) return filled;
+  if (auto filled = fill(*top, place, contents, cache); !filled) return filled;
   if (owner != nullptr &&
       ::fchownat(job->fd(), fresh.c_str(), owner->uid, owner->gid, AT_SYMLINK_NOFOLLOW) != 0)
     return fail_errno(fmt::format("making '{}'", (above / place.input).native()), errno);
@@ -226,6 +222,7 @@ Result<void> leave_trees(const std::filesystem::path& run_file, const std::strin
     if (errno != ENOENT)
       return fail_errno(fmt::format("removing '{}'", (above / kRuns).native()), errno);
   }
+  touch_contents(above);
   const auto dir = io::Beneath::open(jobs);
   if (!dir) return fail(Error(dir.error()));
   // Without the cache's index the tree goes as well, and the cache will read the objects again.

@@ -9,14 +9,13 @@
 #pragma once
 
 #include <filesystem>
-#include <map>
 #include <string>
 
 #include "agent/launch/abandoned.h"
 #include "agent/launch/launch_record.h"
 #include "agent/stage/input_cache.h"
 #include "common/base/error.h"
-#include "common/store/manifest.h"
+#include "common/store/contents.h"
 
 namespace muster::agent {
 
@@ -24,7 +23,6 @@ struct TreePlace {
   std::filesystem::path jobs;  // ROOT/jobs
   std::string job, input;      // ROOT/jobs/JOB/INPUT/NAME is the input
   std::string name;
-  bool is_file = false;
 };
 
 // "n07.01j8x4a0b7c2d.2": the name of a run among those of all agents of the machine.
@@ -36,12 +34,11 @@ Result<void> use_trees(const std::filesystem::path& jobs, const std::string& job
                        const std::string& run, const std::filesystem::path& run_file,
                        const Abandoned& abandoned);
 
-// Makes the tree, or replaces it. `objects`: SHA-256 of each object, by its name. Only `owner` may
-// go into it (nullptr: the agent's own user). NotFound: an object has left the cache meanwhile.
-// When `abandoned` is set before its turn comes, nothing is made, and any result will do.
-Result<void> make_tree(const TreePlace& place, const store::Manifest& manifest,
-                       const std::map<std::string, std::string>& objects, const UserEntry* owner,
-                       InputCache& cache, const Abandoned& abandoned);
+// Makes the tree, or replaces it, and keeps what it has (kept_contents.h). Only `owner` may go into
+// it (nullptr: the agent's own user). NotFound: an object has left the cache meanwhile. When
+// `abandoned` is set before its turn comes, nothing is made, and any result will do.
+Result<void> make_tree(const TreePlace& place, const store::Contents& contents,
+                       const UserEntry* owner, InputCache& cache, const Abandoned& abandoned);
 
 // The run is forgotten. If no other uses them, the trees of its job are removed; the objects stay
 // in the cache. Nothing happens without a `run_file`.

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "agent/stage/input_tree.h"
+#include "agent/stage/kept_contents.h"
 #include "common/digest/sha256.h"
 #include "common/io/file.h"
 #include "common/io/remove_tree.h"
@@ -64,23 +64,24 @@ class Staging {
     place_.min_free_bytes = min_free_bytes;
   }
 
-  Result<void> run() {
+  Result<v1::InputState> run() {
     auto turn = take_turn();
     if (!turn) return fail(std::move(turn.error()));
     remove_leftovers();
     for (int tries = 1;; ++tries) {
-      if (calls_.fetch.abandoned.is_set()) return {};
+      if (calls_.fetch.abandoned.is_set()) return v1::InputState();
       bool is_gone = false;
       auto done = once(is_gone);
       // What is damaged is the node's index, and not what the store has sent.
       if (!done && cache_.is_damaged()) done.error().code = ErrorCode::Io;
-      if (done || tries == kTriesMost) return done;
+      if (done) return state_;
+      if (tries == kTriesMost) return fail(std::move(done.error()));
       if (cache_.is_damaged()) {
         auto anew = InputCache::remake(root_);
         if (!anew) return fail(std::move(anew.error()));
         cache_ = *std::move(anew);
       } else if (!is_gone) {
-        return done;
+        return fail(std::move(done.error()));
       }
     }
   }
@@ -134,57 +135,152 @@ class Staging {
 
   // `is_gone`: an object was removed for the room of another start.
   Result<void> once(bool& is_gone) {
-    calls_.at("listing");
-    auto listing = list_input(runner_, rclone_, url_, selection_, calls_.fetch);
-    if (!listing) return fail(std::move(listing.error()));
-    place_.is_file = listing->is_file;
-    const store::Manifest& manifest = listing->manifest;
-    if (manifest.objects.empty() && manifest.empty.empty())
+    state_.Clear();
+    const auto began_with = kept_contents(root_, input_.contents_sha256());
+    auto contents = began_with ? fetch_missing(*began_with, is_gone) : fetch_listed(is_gone);
+    if (!contents) return fail(std::move(contents.error()));
+    if (calls_.fetch.abandoned.is_set()) return {};
+    calls_.at("linking");
+    auto made = make_tree({.jobs = root_ / "jobs",
+                           .job = job_,
+                           .input = input_.name(),
+                           .name = std::filesystem::path(input_.path()).filename().native()},
+                          *contents, owner_, cache_, calls_.fetch.abandoned);
+    is_gone = !made && made.error().code == ErrorCode::NotFound;
+    if (is_gone) made.error().code = ErrorCode::ResourceExhausted;
+    if (!made) return made;
+    state_.set_name(input_.name());
+    state_.set_contents_sha256(contents->sha256());
+    state_.set_objects(contents->objects.size());
+    state_.set_bytes(contents->bytes());
+    return {};
+  }
+
+  // What the store has now.
+  Result<store::Contents> fetch_listed(bool& is_gone) {
+    auto manifest = list("listing");
+    if (!manifest) return fail(std::move(manifest.error()));
+    if (manifest->objects.empty() && manifest->empty.empty())
       return fail(ErrorCode::NotAllowed,
                   input_.include().empty()
                       ? "there is nothing at this URL"
                       : fmt::format("there is nothing at this URL of such a name (include: {})",
                                     fmt::join(input_.include(), ", ")));
-    StageNews news{.objects = manifest.objects.size(), .bytes = manifest.bytes()};
     calls_.at("looking for what the node has already");
-    auto known = find_all(manifest);
+    auto known = find_all(manifest->objects);
     if (!known) return fail(std::move(known.error()));
-    if (calls_.fetch.abandoned.is_set()) return {};
+    if (calls_.fetch.abandoned.is_set()) return store::Contents();
     if (!known->missing.empty()) {
-      for (const store::Object& one : known->missing)
-        news.missing +=
-            std::min(one.size, std::numeric_limits<std::uint64_t>::max() - news.missing);
-      if (auto room = need_room(news.missing, known->objects); !room) return room;
-      if (auto fetched = fetch(known->missing, news); !fetched) return fetched;
-      if (calls_.fetch.abandoned.is_set()) return {};
-      if (auto same = list_again(*listing); !same) return same;
-      known = find_all(manifest);
+      if (auto fetched = fetch(known->missing, *known, *manifest); !fetched)
+        return fail(std::move(fetched.error()));
+      if (calls_.fetch.abandoned.is_set()) return store::Contents();
+      if (auto same = list_again(*manifest); !same) {
+        // Something of this may be what has come under the name of something else.
+        if (same.error().code == ErrorCode::Conflict)
+          for (const store::Object& one : known->missing) forget(one);
+        return fail(std::move(same.error()));
+      }
+      known = find_all(manifest->objects);
       if (!known) return fail(std::move(known.error()));
-      if (calls_.fetch.abandoned.is_set()) return {};
-      is_gone = !known->missing.empty();
-      if (is_gone)
-        return fail(ErrorCode::ResourceExhausted,
-                    "what was fetched was removed for the room of another start");
+      if (calls_.fetch.abandoned.is_set()) return store::Contents();
+      if (!known->missing.empty()) return gone(is_gone);
     }
-    calls_.at("linking");
-    auto made = make_tree({.jobs = root_ / "jobs",
-                           .job = job_,
-                           .input = input_.name(),
-                           .name = std::filesystem::path(input_.path()).filename().native(),
-                           .is_file = place_.is_file},
-                          manifest, known->objects, owner_, cache_, calls_.fetch.abandoned);
-    is_gone = !made && made.error().code == ErrorCode::NotFound;
-    if (is_gone) made.error().code = ErrorCode::ResourceExhausted;
-    return made;
+    store::Contents contents{
+        .is_file = manifest->is_file, .objects = {}, .empty = std::move(manifest->empty)};
+    for (const store::Object& one : manifest->objects)
+      contents.objects.push_back(
+          {.name = one.name, .size = one.size, .sha256 = known->objects.at(one.name)});
+    return contents;
+  }
+
+  // What the job has begun with. The store is asked for what the node does not have of it, and for
+  // nothing else. What comes is believed by its SHA-256 alone.
+  Result<store::Contents> fetch_missing(const store::Contents& began_with, bool& is_gone) {
+    calls_.at("looking for what the node has already");
+    Known known;
+    std::vector<store::Content> missing;
+    for (const store::Content& one : began_with.objects) {
+      if (calls_.fetch.abandoned.is_set()) return store::Contents();
+      const auto here = cache_.has(one.sha256, calls_.fetch.now(),
+                                   [&] { return calls_.fetch.abandoned.is_set(); });
+      if (!here && calls_.fetch.abandoned.is_set()) return store::Contents();
+      if (!here) return fail(Error(here.error()));
+      if (*here)
+        known.objects.emplace(one.name, one.sha256);
+      else
+        missing.push_back(one);
+    }
+    if (missing.empty()) return began_with;
+    const auto manifest = list("listing");
+    if (!manifest) return fail(Error(manifest.error()));
+    std::vector<store::Object> wanted;
+    for (const store::Content& one : missing) {
+      const auto now =
+          std::ranges::lower_bound(manifest->objects, one.name, {}, &store::Object::name);
+      if (now == manifest->objects.end() || now->name != one.name)
+        return changed(fmt::format("'{}' is not there any more", without_controls(one.name)));
+      if (now->size != one.size)
+        return changed(fmt::format("'{}' has another size ({}, was {})", without_controls(one.name),
+                                   now->size, one.size));
+      wanted.push_back(*now);
+    }
+    // First what the node takes for something else: it has changed, or the node is wrong.
+    auto here = find_all(wanted);
+    if (!here) return fail(std::move(here.error()));
+    std::vector<store::Object> doubtful, others;
+    for (const store::Object& one : wanted)
+      (here->objects.contains(one.name) ? doubtful : others).push_back(one);
+    for (const store::Object& one : doubtful) forget(one);
+    for (const auto* part : {&doubtful, &others}) {
+      if (calls_.fetch.abandoned.is_set()) return store::Contents();
+      if (part->empty()) continue;
+      if (auto fetched = fetch(*part, known, *manifest); !fetched)
+        return fail(std::move(fetched.error()));
+      if (calls_.fetch.abandoned.is_set()) return store::Contents();
+      here = find_all(*part);
+      if (!here) return fail(std::move(here.error()));
+      if (calls_.fetch.abandoned.is_set()) return store::Contents();
+      if (!here->missing.empty()) return gone(is_gone);
+      for (const store::Object& one : *part) {
+        const auto expected =
+            std::ranges::lower_bound(missing, one.name, {}, &store::Content::name);
+        const std::string& found = here->objects.at(one.name);
+        known.objects.emplace(one.name, found);
+        if (found == expected->sha256) continue;
+        forget(one);
+        return changed(fmt::format("'{}' was written again", without_controls(one.name)));
+      }
+    }
+    return began_with;
+  }
+  // Whether that works or not: what it stands for is compared again.
+  void forget(const store::Object& object) { (void)cache_.forget(cache_key(place_, object)); }
+  static std::unexpected<Error> changed(const std::string& what) {
+    return fail(ErrorCode::Conflict,
+                fmt::format("it was changed since the job began: {}, and this node does not have "
+                            "what the job began with; the next attempt takes what is there now",
+                            what));
+  }
+  static std::unexpected<Error> gone(bool& is_gone) {
+    is_gone = true;
+    return fail(ErrorCode::ResourceExhausted,
+                "what was fetched was removed for the room of another start");
+  }
+
+  Result<store::Manifest> list(const char* doing) {
+    calls_.at(doing);
+    auto manifest = list_input(runner_, rclone_, url_, selection_, calls_.fetch);
+    if (manifest) place_.is_file = manifest->is_file;
+    return manifest;
   }
 
   struct Known {
     std::map<std::string, std::string> objects;  // SHA-256 by name
     std::vector<store::Object> missing;
   };
-  Result<Known> find_all(const store::Manifest& manifest) {
+  Result<Known> find_all(const std::vector<store::Object>& objects) {
     Known known;
-    for (const store::Object& one : manifest.objects) {
+    for (const store::Object& one : objects) {
       if (calls_.fetch.abandoned.is_set()) return known;
       auto sha256 = cache_.find(cache_key(place_, one), calls_.fetch.now(),
                                 [&] { return calls_.fetch.abandoned.is_set(); });
@@ -224,7 +320,12 @@ class Staging {
                             size_text(min_free_bytes_)));
   }
 
-  Result<void> fetch(const std::vector<store::Object>& missing, StageNews news) {
+  // `known`: what the node has, which stays.
+  Result<void> fetch(const std::vector<store::Object>& missing, const Known& known,
+                     const store::Manifest& manifest) {
+    StageNews news{.objects = manifest.objects.size(), .bytes = manifest.bytes()};
+    for (const store::Object& one : missing) news.missing = store::sum_of(news.missing, one.size);
+    if (auto room = need_room(news.missing, known.objects); !room) return room;
     calls_.at("fetching");
     FetchCalls calls = calls_.fetch;
     calls.progress = [&](std::uint64_t done) {
@@ -232,14 +333,15 @@ class Staging {
       calls_.news(news);
     };
     calls.progress(0);
-    return fetch_objects(runner_, rclone_, missing, place_, cache_, calls);
+    auto fetched = fetch_objects(runner_, rclone_, missing, place_, cache_, calls);
+    if (fetched) state_.set_fetched_bytes(state_.fetched_bytes() + news.missing);
+    return fetched;
   }
 
-  Result<void> list_again(const InputListing& before) {
-    calls_.at("listing again");
-    const auto after = list_input(runner_, rclone_, url_, selection_, calls_.fetch);
+  Result<void> list_again(const store::Manifest& before) {
+    const auto after = list("listing again");
     if (!after) return fail(Error(after.error()));
-    const std::string change = store::change_between(before.manifest, after->manifest);
+    const std::string change = store::change_between(before, *after);
     if (change.empty()) return {};
     return fail(ErrorCode::Conflict, fmt::format("it was changed while it was fetched: {}; start "
                                                  "again when nobody writes there",
@@ -258,13 +360,14 @@ class Staging {
   process::ToolRunner runner_;
   InputCache cache_;
   FetchPlace place_;
+  v1::InputState state_;
 };
 
 }  // namespace
 
-Result<void> stage_input(const v1::StagedInput& input, const std::string& job,
-                         const std::string& key, const UserEntry* owner,
-                         std::uint64_t min_free_bytes, const StageCalls& calls) {
+Result<v1::InputState> stage_input(const v1::StagedInput& input, const std::string& job,
+                                   const std::string& key, const UserEntry* owner,
+                                   std::uint64_t min_free_bytes, const StageCalls& calls) {
   const std::string doing = fmt::format("inputs.{}: '{}'", input.name(), input.url());
   auto url = store::parse_url(input.url());
   if (!url) return fail(std::move(url.error()).in(doing));
@@ -279,7 +382,7 @@ Result<void> stage_input(const v1::StagedInput& input, const std::string& job,
                         *std::move(selection), *std::move(rclone), *std::move(cache))
                     .run();
   if (!staged) return fail(std::move(staged.error()).in(doing));
-  return {};
+  return staged;
 }
 
 }  // namespace muster::agent

@@ -4,6 +4,9 @@
 // What is at the URL is listed before and, if anything was fetched, after: a difference fails the
 // start with the object's name. Starts on this node that want the same URL take turns, so that it
 // is fetched once.
+//
+// A later attempt of the job goes by the list of the earlier one, where the node has it still: then
+// the store is asked for nothing but for objects that the node does not have.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +35,14 @@ struct StageCalls {
 // `key`: what the store's secret has. `owner`: whose tree it is; nullptr: the agent's own user's.
 // `min_free_bytes` stay free on the disk.
 //
+// Returns what the job has now.
+//
 // Errors: NotAllowed: the store refuses, or has nothing there. Unreachable: it says nothing for
 // `away_most`. Conflict: what is there has changed meanwhile. ResourceExhausted: the disk has too
 // little room, with the numbers. InvalidArgument: it is nothing that can be an input. Io: the
 // node's trouble.
-Result<void> stage_input(const v1::StagedInput& input, const std::string& job,
-                         const std::string& key, const UserEntry* owner,
-                         std::uint64_t min_free_bytes, const StageCalls& calls);
+Result<v1::InputState> stage_input(const v1::StagedInput& input, const std::string& job,
+                                   const std::string& key, const UserEntry* owner,
+                                   std::uint64_t min_free_bytes, const StageCalls& calls);
 
 }  // namespace muster::agent

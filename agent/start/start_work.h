@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "agent/container/container_image.h"
 #include "agent/container/container_tool.h"
@@ -50,6 +51,7 @@ struct StartWork {
   std::shared_ptr<Abandoned> abandoned = std::make_shared<Abandoned>();
   std::shared_ptr<StartProgress> progress = std::make_shared<StartProgress>();
 
+  std::vector<v1::InputState> inputs{};            // from step Inputs
   rundir::v1::ContainerLaunch container_launch{};  // from step Container
   rundir::v1::Launch launch{};                     // from step Record
   io::UniqueFd secrets{};                          // from step Secrets: SecretValues, in memory

@@ -55,11 +55,13 @@ class News {
 };
 
 // The errors of this step that are the store's doing, or somebody's who writes there.
-Refusal input_refusal(const Error& error) {
+Refusal input_refusal(const v1::StagedInput& input, const Error& error) {
   Refusal refusal = refusal_of(error);
   if (error.code == ErrorCode::Unreachable || error.code == ErrorCode::Conflict ||
       error.code == ErrorCode::DataLoss)
     refusal.why = v1::START_FAILURE_INPUTS;
+  if (error.code == ErrorCode::Conflict && !input.contents_sha256().empty())
+    refusal.why = v1::START_FAILURE_INPUTS_CHANGED;
   return refusal;
 }
 
@@ -75,6 +77,7 @@ StepResult step_inputs(StartWork& work) {
                     work.layout.inputs(), *work.abandoned);
       !used)
     return std::unexpected(refusal_of(used.error()));
+  work.inputs.clear();
   for (const v1::StagedInput& input : work.order.staged()) {
     work.progress->next_part(input_text(work.order, input));
     if (work.abandoned->is_set()) return {};
@@ -96,10 +99,10 @@ StepResult step_inputs(StartWork& work) {
                                      .now = [] { return system_clock().now().wall; }},
                            .at = [&](const std::string& what) { news->at(what); },
                            .news = [&](const StageNews& now) { news->tell(now); }};
-    if (auto staged = stage_input(input, work.order.job_id(), key, work.owner(),
-                                  work.node.min_free_bytes, calls);
-        !staged)
-      return std::unexpected(input_refusal(staged.error()));
+    auto staged =
+        stage_input(input, work.order.job_id(), key, work.owner(), work.node.min_free_bytes, calls);
+    if (!staged) return std::unexpected(input_refusal(input, staged.error()));
+    work.inputs.push_back(*std::move(staged));
   }
   return {};
 }

@@ -30,6 +30,7 @@ StepResult step_record(StartWork& work) {
   auto launch = make_launch(order, work.context);
   if (!launch) return std::unexpected(refusal_of(launch.error()));
   work.launch = std::move(*launch);
+  for (const v1::InputState& one : work.inputs) work.launch.add_inputs(one.SerializeAsString());
   if (order.has_container()) *work.launch.mutable_container() = work.container_launch;
   if (order.bind_cores()) bind_ranks(work.launch, order, work.node.numa_nodes, work.node.sys);
   return {};

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/digest/hex.h"
@@ -39,9 +40,11 @@ class Digest {
 
 }  // namespace
 
-Result<FileDigests> digests_of(int fd, const std::function<bool()>& stop) {
+Result<FileDigests> digests_of(int fd, Digests which, const std::function<bool()>& stop) {
   constexpr std::size_t kChunk = 1 << 20;
-  Digest sha256(::EVP_sha256()), md5(::EVP_md5());
+  Digest sha256(::EVP_sha256());
+  std::optional<Digest> md5;
+  if (which == Digests::Sha256AndMd5) md5.emplace(::EVP_md5());
   std::vector<char> chunk(kChunk);
   FileDigests found;
   for (;;) {
@@ -52,11 +55,11 @@ Result<FileDigests> digests_of(int fd, const std::function<bool()>& stop) {
     if (stop && stop())
       return fail(ErrorCode::Unreachable, "reading: nobody waits for it any more");
     sha256.add(chunk, static_cast<std::size_t>(got));
-    md5.add(chunk, static_cast<std::size_t>(got));
+    if (md5) md5->add(chunk, static_cast<std::size_t>(got));
     found.bytes += static_cast<std::uint64_t>(got);
   }
   found.sha256 = sha256.hex();
-  found.md5 = md5.hex();
+  if (md5) found.md5 = md5->hex();
   if (found.sha256.empty()) return fail(ErrorCode::Io, "reading: libcrypto has no SHA-256");
   return found;
 }

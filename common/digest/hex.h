@@ -1,8 +1,10 @@
 // Bytes as lower-case hexadecimal digits. Pure.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace muster {
 
@@ -15,6 +17,13 @@ inline std::string hex_of(std::span<const unsigned char> bytes) {
     hex += kDigits[byte & 15U];
   }
   return hex;
+}
+
+// It could be a SHA-256 as hex_of() writes it.
+inline bool is_sha256_hex(std::string_view text) {
+  return text.size() == 64 && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
 }
 
 }  // namespace muster

@@ -14,7 +14,6 @@
 
 #include "common/base/controls.h"
 #include "common/base/utf8.h"
-#include "common/digest/sha256.h"
 
 namespace muster::store {
 namespace {
@@ -32,10 +31,6 @@ std::string shown(std::string_view name) {
   const std::string_view begin = name.substr(0, kMost);  // may end within a character
   return fmt::format("'{}{}'", without_controls(begin.substr(0, utf8_prefix(begin))),
                      begin.size() < name.size() ? "..." : "");
-}
-
-std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
-  return a > kSumMost - b ? kSumMost : a + b;
 }
 
 // Ends of the code points that stand for control characters: U+2400 + c, and U+2421 for 0x7f.
@@ -164,10 +159,13 @@ std::string text_in(const nlohmann::json& entry, const char* name) {
   return found != entry.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+std::string no_such_file(std::string_view name, const std::string& why) {
+  return fmt::format("a node can have no file {}: {}", shown(name), why);
+}
+
 Result<Object> object_of(const nlohmann::json& entry, std::string name) {
   if (const std::string wrong = name_problem(name); !wrong.empty())
-    return fail(ErrorCode::InvalidArgument,
-                fmt::format("a node can have no file {}: {}", shown(name), wrong));
+    return fail(ErrorCode::InvalidArgument, no_such_file(name, wrong));
   const auto size = entry.find("Size");
   if (size == entry.end() || !size->is_number_unsigned())
     return fail(ErrorCode::InvalidArgument,
@@ -229,18 +227,27 @@ std::string_view time_text(const std::string& modified) {
 
 }  // namespace
 
+std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
+  return a > kSumMost - b ? kSumMost : a + b;
+}
+
 std::uint64_t Manifest::bytes() const {
   std::uint64_t sum = 0;
   for (const Object& one : objects) sum = sum_of(sum, one.size);
   return sum;
 }
 
-std::string Manifest::sha256() const {
-  std::string text;  // no name has a line end
-  for (const Object& one : objects)
-    text += fmt::format("{}\n{} {} {}\n", one.name, one.size, one.md5, one.modified);
-  for (const std::string& dir : empty) text += dir + "/\n";
-  return sha256_hex(text);
+Result<void> check_names(const Manifest& manifest) {
+  if (!std::ranges::is_sorted(manifest.objects, {}, &Object::name) ||
+      !std::ranges::is_sorted(manifest.empty))
+    return fail(ErrorCode::InvalidArgument, "the names are in no order");
+  for (const Object& one : manifest.objects)
+    if (const std::string wrong = name_problem(one.name); !wrong.empty())
+      return fail(ErrorCode::InvalidArgument, no_such_file(one.name, wrong));
+  for (const std::string& dir : manifest.empty)
+    if (const std::string wrong = name_problem(dir); !wrong.empty())
+      return fail(ErrorCode::InvalidArgument, no_such_file(dir, wrong));
+  return check(manifest.objects, manifest.empty);
 }
 
 Result<Manifest> parse_listing(std::string_view output, const Selection* wanted) {

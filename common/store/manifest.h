@@ -30,14 +30,20 @@ struct Object {
 };
 
 struct Manifest {
+  bool is_file = false;            // the URL names an object, and `objects` has it alone
   std::vector<Object> objects;     // in the order of their names
   std::vector<std::string> empty;  // directories without an object below, in the order of names
 
   // The most that fits, if the sizes are more than that together.
   [[nodiscard]] std::uint64_t bytes() const;
-  // SHA-256 of all of it, 64 hexadecimal digits: the same on every node that has listed the same.
-  [[nodiscard]] std::string sha256() const;
 };
+
+// The sum, or the most that fits.
+std::uint64_t sum_of(std::uint64_t a, std::uint64_t b);
+
+// Whether a node could have such files: the names of objects and of empty directories, each once
+// and in order. InvalidArgument, with the name.
+Result<void> check_names(const Manifest& manifest);
 
 // From the output of `rclone lsjson -R`: an array with one entry in a line, between lines of its
 // log, which are left out. InvalidArgument, with the name: a node could not have such files (a file

@@ -209,6 +209,9 @@ struct Sayer {
         return {"unknown-files", fmt::format("'{}' is in ${{save.dir}}, and nothing that "
                                              "checkpoint.layout knows: no attempt goes on from it",
                                              e.text)};
+      case core::Note::InputsChanged:
+        return {"inputs-changed",
+                fmt::format("inputs have other files than in earlier attempts: {}", e.text)};
     }
     return {"noted", e.text};
   }

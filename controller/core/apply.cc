@@ -12,6 +12,7 @@
 #include "controller/core/chains/start_point.h"
 #include "controller/core/core.h"
 #include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/attempt_inputs.h"
 #include "controller/core/model/queue.h"
 #include "controller/core/model/text.h"
 #include "controller/core/placement/table_hosts.h"
@@ -205,8 +206,13 @@ class Folder {
     part.started = true;
     part.pids = event.pids;
     part.resolved = event.resolved;
-    if (is_current(job, attempt) && attempt.state == AttemptState::Live &&
-        job.phase == JobPhase::Launching && attempt.parts_started == attempt.parts.size()) {
+    if (!is_current(job, attempt) || attempt.state != AttemptState::Live ||
+        attempt.parts_started != attempt.parts.size())
+      return;
+    for (const v1::InputState& input : event.resolved.inputs())
+      if (all_agree(attempt, event.node, input))
+        job.input_pins[input.name()] = {.contents_sha256 = input.contents_sha256()};
+    if (job.phase == JobPhase::Launching) {
       attempt.running_at = at_;
       move(job, JobStep::AllNodesUp);
     }
@@ -216,7 +222,9 @@ class Folder {
   // processes of an earlier incarnation.
   void operator()(const NodeStartFailed& event) {
     JobRecord& job = job_of(event.job);
-    part_of(attempt_of(job, event.attempt), event.node).start_failed = event;
+    AttemptRecord& attempt = attempt_of(job, event.attempt);
+    part_of(attempt, event.node).start_failed = event;
+    if (event.why == StartFailure::InputsChanged && is_current(job, attempt)) list_anew(job);
   }
 
   void operator()(const RankExited& event) {
@@ -313,6 +321,8 @@ class Folder {
     move(job, attempt, AttemptStep::Broke);
     attempt.broke_at = at_;
     attempt.broke_cause = event.cause;
+    attempt.differing_input = event.differing_input;
+    if (!event.differing_input.empty()) list_anew(job);
     attempt.fault_time = event.fault_time;
     attempt.detected_at = event.detected_at;
     attempt.cancelled = job.cancel_requested;
@@ -496,6 +506,11 @@ class Folder {
     if (part.idle()) return;
     indexes_.node_parts[part.placed.node].unswept.erase(key);
     if (part.logs_collected) close(job, attempt.number, part);
+  }
+
+  // All of its inputs: what made one of them differ may have changed others.
+  static void list_anew(JobRecord& job) {
+    for (auto& [name, pin] : job.input_pins) pin.anew = true;
   }
 
   void close(JobRecord& job, AttemptNo number, NodePart& part) {

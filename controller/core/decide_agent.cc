@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "controller/core/chains/saved_before.h"
 #include "controller/core/decide.h"
 #include "controller/core/journal_end/lost_end.h"
+#include "controller/core/model/attempt_inputs.h"
 #include "controller/core/model/fact.h"
 #include "controller/core/model/text.h"
 #include "controller/core/placement/node_fit.h"
@@ -106,8 +108,25 @@ class FactDecider {
   Decision decided(NodeStarted& event) const {
     if (part_.started) return nothing();
     if (event.pids.size() > part_.placed.rank_count) event.pids.resize(part_.placed.rank_count);
-    if (event.resolved.ByteSizeLong() > kResolvedBytes) event.resolved.Clear();
-    return accept(std::move(event));
+    bound_inputs(attempt_, event.resolved, event.resolved.ByteSizeLong() <= kResolvedBytes);
+    const std::vector<std::string> changed = changed_inputs(job_, attempt_, event);
+    const std::optional<DifferingInput> differs = differing_input(job_, attempt_, event);
+    Decision decision = accept(std::move(event));
+    if (!changed.empty() && live())
+      decision.events.emplace_back(
+          AttemptNoted{.job = job_.id,
+                       .attempt = attempt_.number,
+                       .note = Note::InputsChanged,
+                       .node = input_.node,
+                       .text = fmt::format("{}", fmt::join(changed, ", "))});
+    if (differs && live())
+      decision.events.emplace_back(AttemptBroke{.job = job_.id,
+                                                .attempt = attempt_.number,
+                                                .cause = differs->text,
+                                                .fault_time = at_,
+                                                .detected_at = in_.now.wall,
+                                                .differing_input = differs->name});
+    return decision;
   }
 
   Decision decided(NodeStartFailed& event) const {

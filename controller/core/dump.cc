@@ -67,6 +67,10 @@ void dump_part(std::string& out, const NodePart& part) {
       placed.interface, placed.device_model, fmt::join(placed.physical_ids, ","),
       fmt::join(placed.device_ips, ","), fmt::join(placed.super_device_ids, ","),
       placed.super_pod_id, placed.server_id, placed.hccl_port);
+  for (const v1::InputState& input : part.resolved.inputs())
+    out +=
+        fmt::format("      input {} {} objects={} bytes={} fetched={}\n", input.name(),
+                    input.contents_sha256(), input.objects(), input.bytes(), input.fetched_bytes());
   if (part.resolved.ByteSizeLong() > 0)
     out += fmt::format("      resolved {} programs={}\n", fmt::join(part.resolved.env(), " "),
                        fmt::join(part.resolved.programs(), " "));
@@ -108,11 +112,12 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
       time_text(attempt.detected_at), time_text(attempt.exits_known_at),
       time_text(attempt.ended_at), time_text(attempt.caught_up_at));
   out += fmt::format(
-      "    cause='{}' verdict={} charged={} best={} fence='{}' cancelled={} "
+      "    cause='{}'{} verdict={} charged={} best={} fence='{}' cancelled={} "
       "drained={} counts={}/{}/{}/{}\n",
-      attempt.broke_cause, verdict_text(attempt.verdict), attempt.charged, attempt.best_step,
-      attempt.fence, attempt.cancelled, attempt.drained.str(), attempt.parts_started,
-      attempt.parts_swept, attempt.ranks_well, attempt.ranks_exited);
+      attempt.broke_cause, user_text("differing_input", attempt.differing_input),
+      verdict_text(attempt.verdict), attempt.charged, attempt.best_step, attempt.fence,
+      attempt.cancelled, attempt.drained.str(), attempt.parts_started, attempt.parts_swept,
+      attempt.ranks_well, attempt.ranks_exited);
   for (const auto& [what, note] : attempt.notes)
     out += fmt::format("    note {} node={} step={} '{}'\n", static_cast<int>(what),
                        note.node.str(), note.step.value_or(-1), note.text);
@@ -220,6 +225,8 @@ std::string dump(const JobRecord& job) {
                      verdict_text(job.verdict));
   if (job.start) out += fmt::format("  starts with {}\n", point_text(job.start));
   dump_owned(out, job);
+  for (const auto& [input, pin] : job.input_pins)
+    out += fmt::format("  input {} {} anew={}\n", input, pin.contents_sha256, pin.anew);
   for (const AttemptRecord& attempt : job.attempts) dump_attempt(out, attempt);
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
     out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} quarantined={}\n",

@@ -57,6 +57,7 @@ core::Note from_record(pb::Note note, Trouble& trouble) {
   switch (note) {
     case pb::NOTE_LOSS_NOT_FINITE: return core::Note::LossNotFinite;
     case pb::NOTE_UNKNOWN_FILES: return core::Note::UnknownFiles;
+    case pb::NOTE_INPUTS_CHANGED: return core::Note::InputsChanged;
     case pb::NOTE_UNSPECIFIED:
     case pb::Note_INT_MIN_SENTINEL_DO_NOT_USE_:
     case pb::Note_INT_MAX_SENTINEL_DO_NOT_USE_: break;
@@ -320,6 +321,7 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       to.fault_time = from_ns(record.attempt_broke().fault_time_ns());
       to.detected_at = from_ns(record.attempt_broke().detected_at_ns());
       to.drained = NodeName(record.attempt_broke().drained());
+      to.differing_input = record.attempt_broke().differing_input();
       return to;
     }
     case pb::Record::kAttemptEnded: {

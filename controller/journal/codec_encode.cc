@@ -36,6 +36,7 @@ pb::Note to_record(core::Note note) {
   switch (note) {
     case core::Note::LossNotFinite: return pb::NOTE_LOSS_NOT_FINITE;
     case core::Note::UnknownFiles: return pb::NOTE_UNKNOWN_FILES;
+    case core::Note::InputsChanged: return pb::NOTE_INPUTS_CHANGED;
   }
   return pb::NOTE_UNSPECIFIED;
 }
@@ -268,6 +269,7 @@ struct Writer {
     to.set_fault_time_ns(to_ns(from.fault_time));
     to.set_detected_at_ns(to_ns(from.detected_at));
     to.set_drained(from.drained.value);
+    to.set_differing_input(from.differing_input);
   }
   void operator()(const core::AttemptEnded& from) const {
     auto& to = *record.mutable_attempt_ended();

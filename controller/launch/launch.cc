@@ -94,6 +94,9 @@ void add_staged(v1::NodeLaunch& launch, const core::JobRecord& job,
     *staged.mutable_profile() = one.profile;
     staged.set_secret(one.secret);
     *staged.mutable_include() = input->include();
+    if (const auto pin = job.input_pins.find(one.input);
+        pin != job.input_pins.end() && !pin->second.anew)
+      staged.set_contents_sha256(pin->second.contents_sha256);
   }
 }
 

@@ -130,7 +130,9 @@ struct Text : test::AccessText {
   }
   std::string operator()(const core::AttemptNoted& event) const {
     return fmt::format("noted: {}: {} {}", run(event),
-                       event.note == core::Note::UnknownFiles ? "unknown files" : "loss not finite",
+                       event.note == core::Note::UnknownFiles    ? "unknown files"
+                       : event.note == core::Note::InputsChanged ? "inputs changed"
+                                                                 : "loss not finite",
                        event.text);
   }
   std::string operator()(const core::AttemptCompleted& event) const {

@@ -26,7 +26,7 @@ namespace muster::core {
 
 enum class FailureClass { UserError, Signal, Oom, Node, Launch, Worker, Operator };
 // Whose fault each one is: start_failures.h.
-enum class StartFailure { Gone, Launch, Port, Disk, Node, Checkpoint, Inputs };
+enum class StartFailure { Gone, Launch, Port, Disk, Node, Checkpoint, Inputs, InputsChanged };
 // Why no process of an attempt is left on a node: muster.v1.SweptWhy explains each.
 enum class SweptWhy {
   Ended,
@@ -323,6 +323,8 @@ struct AttemptBroke {
   // When the first message about the fault arrived, by the controller's clock.
   WallTime detected_at;
   NodeName drained = {};  // whose drain's deadline broke it; empty: something else did
+  // The input of which two nodes have different objects; empty: something else broke it.
+  std::string differing_input = {};
 };
 // No rank of the attempt can advance any more: every node is swept, or another rule of the fence
 // holds. Verdict and charge are final here.
@@ -340,14 +342,14 @@ struct AttemptEnded {
 };
 // Something that a user should know and that changes nothing. Each note comes once for each
 // attempt.
-enum class Note { LossNotFinite, UnknownFiles };
+enum class Note { LossNotFinite, UnknownFiles, InputsChanged };
 struct AttemptNoted {
   JobId job;
   AttemptNo attempt;
   Note note = Note::LossNotFinite;
   NodeName node;
   std::optional<std::int64_t> step = {};  // LossNotFinite: the step of that loss
-  std::string text = {};                  // UnknownFiles: one of the files
+  std::string text = {};  // UnknownFiles: one of the files. InputsChanged: their names.
 };
 // The attempt reached the best step of the broken attempt again. This closes the incident.
 struct CaughtUp {

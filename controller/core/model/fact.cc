@@ -20,6 +20,7 @@ StartFailure from_message(v1::StartFailure from, std::string& unknown) {
     case v1::START_FAILURE_NODE: return StartFailure::Node;
     case v1::START_FAILURE_CHECKPOINT: return StartFailure::Checkpoint;
     case v1::START_FAILURE_INPUTS: return StartFailure::Inputs;
+    case v1::START_FAILURE_INPUTS_CHANGED: return StartFailure::InputsChanged;
     case v1::START_FAILURE_UNSPECIFIED:
     case v1::StartFailure_INT_MIN_SENTINEL_DO_NOT_USE_:
     case v1::StartFailure_INT_MAX_SENTINEL_DO_NOT_USE_: break;
@@ -36,6 +37,7 @@ v1::StartFailure to_message(StartFailure why) {
     case StartFailure::Node: return v1::START_FAILURE_NODE;
     case StartFailure::Checkpoint: return v1::START_FAILURE_CHECKPOINT;
     case StartFailure::Inputs: return v1::START_FAILURE_INPUTS;
+    case StartFailure::InputsChanged: return v1::START_FAILURE_INPUTS_CHANGED;
   }
   return v1::START_FAILURE_UNSPECIFIED;
 }

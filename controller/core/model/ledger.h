@@ -96,9 +96,10 @@ struct AttemptRecord {
   bool charged = false;
   std::int64_t best_step = -1;
   std::map<Note, AttemptNoted> notes;
-  std::string fence;       // the rule that let the next attempt start
-  bool cancelled = false;  // broken by a cancel, not by a fault
-  NodeName drained;        // as in AttemptBroke
+  std::string fence;            // the rule that let the next attempt start
+  bool cancelled = false;       // broken by a cancel, not by a fault
+  NodeName drained;             // as in AttemptBroke
+  std::string differing_input;  // as in AttemptBroke
   // apply() alone computes these, so that a fact of a gang with thousands of ranks needs no loop
   // over it.
   std::map<NodeName, std::size_t> part_index;
@@ -128,6 +129,12 @@ struct CheckpointRecord {
   WallTime at{};
   bool quarantined = false;
   bool weights_alone = false;  // the reason why it is quarantined
+};
+
+// What all nodes of the latest attempt in which they agreed have of an input.
+struct InputPin {
+  std::string contents_sha256;  // as in InputState
+  bool anew = false;            // the next attempt lists the store: nodes have differed since
 };
 
 struct JobRecord {
@@ -160,6 +167,8 @@ struct JobRecord {
   std::optional<ResumePoint> start;
   // Where the files of the jobs are that it waited for (checkpoint.storage: local).
   std::map<JobId, OwnedShards> owned;
+  // By the names of its inputs in stores.
+  std::map<std::string, InputPin> input_pins;
   // While queued: the jobs of resolved.after that have not succeeded yet.
   std::set<JobId> waits_for;
   // Derived: the parts of all attempts that are not swept, or whose logs are not all at the

@@ -122,6 +122,7 @@ std::string_view to_string(StartFailure why) {
     case StartFailure::Node: return "node";
     case StartFailure::Checkpoint: return "checkpoint";
     case StartFailure::Inputs: return "inputs";
+    case StartFailure::InputsChanged: return "inputs-changed";
   }
   return "?";
 }

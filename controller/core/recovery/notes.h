@@ -11,7 +11,7 @@ namespace muster::core {
 // The attempt has this note already. A save directory belongs to one attempt, but what a program
 // saves there is the same each time. So that note is made once for each job.
 inline bool is_noted(const JobRecord& job, const AttemptRecord& attempt, Note note) {
-  if (note == Note::LossNotFinite) return attempt.notes.contains(note);
+  if (note != Note::UnknownFiles) return attempt.notes.contains(note);
   return std::ranges::any_of(job.attempts,
                              [&](const AttemptRecord& one) { return one.notes.contains(note); });
 }

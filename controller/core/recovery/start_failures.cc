@@ -33,7 +33,8 @@ bool lasts(const JobRecord& job, const AttemptRecord& attempt, const NodeStartFa
     case StartFailure::Checkpoint:
       return !found_newer(failure) && !(attempt.resume && is_quarantined(job, *attempt.resume));
     case StartFailure::Gone:
-    case StartFailure::Inputs: return false;
+    case StartFailure::Inputs:
+    case StartFailure::InputsChanged: return false;
   }
   return false;
 }

@@ -320,6 +320,10 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
             .signature = "drained"};
   if (const NodeStartFailed* failure = first_start_failure(attempt))
     return of_start_failure(job, attempt, *failure, limits);
+  if (!attempt.differing_input.empty())
+    return {.cls = FailureClass::Launch,
+            .reason = attempt.broke_cause,
+            .signature = "start:inputs|they differ"};
   const std::optional<FirstEnds> own =
       first_ends(attempt, [](const End& end) { return by_itself(end) && !end.consequence(); });
   if (const std::optional<FirstEnds> ends = first_ends(attempt, killed)) {
@@ -362,7 +366,8 @@ Verdict judge(const Ledger& ledger, const Presence& presence, const JobRecord& j
 std::optional<std::string> gives_up(const JobRecord& job, const AttemptRecord& attempt,
                                     const Verdict& verdict, std::int64_t best_step,
                                     bool quarantines, Now now, const Limits& limits) {
-  if (verdict.cls == FailureClass::Launch && is_jobs_own(first_start_failure(attempt)->why, job)) {
+  const NodeStartFailed* failure = first_start_failure(attempt);
+  if (verdict.cls == FailureClass::Launch && failure != nullptr && is_jobs_own(failure->why, job)) {
     return "a failure before the program started is not tried again";
   }
   if (const std::optional<TornCheckpoint> torn = torn_checkpoint(job, attempt);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/store/contents.h"
 #include "common/store/manifest.h"
 #include "tests/fuzz/target.h"
 
@@ -29,7 +30,7 @@ void check_local(const std::string& name) {
   }
 }
 
-void check_names(const Manifest& manifest) {
+void check_files(const Manifest& manifest) {
   std::set<std::string> files, dirs;
   for (const Object& one : manifest.objects) {
     check_local(one.name);
@@ -78,15 +79,22 @@ void listing(std::string_view input) {
     require(is_message(read.error().message), "a refusal is a sentence", read.error().message);
     return;
   }
-  check_names(*read);
+  check_files(*read);
   for (const Object& one : read->objects) {
     require(read->bytes() >= one.size, "the sum of all sizes is no less than one");
     require(is_plain(one.modified) && is_plain(one.md5), "a version is a plain text");
   }
   const auto again = store::parse_listing(listing_of(*read));
   require(again.has_value(), "what was read can be listed", again ? "" : again.error().message);
-  require(store::change_between(*read, *again).empty() && read->sha256() == again->sha256(),
-          "and is the same then");
+  require(store::change_between(*read, *again).empty(), "and is the same then");
+  require(store::check_names(*read).has_value(), "a node can have all of it");
+  store::Contents contents{.is_file = false, .objects = {}, .empty = read->empty};
+  for (const Object& one : read->objects)
+    contents.objects.push_back(
+        {.name = one.name, .size = one.size, .sha256 = std::string(64, 'a')});
+  const auto kept = store::parse_contents(contents.text());
+  require(kept && kept->objects == contents.objects && kept->empty == contents.empty,
+          "and what it has can be kept");
   const std::string change = store::change_between(*read, {});
   require(change.empty() ? read->objects.empty() && read->empty.empty() : is_message(change),
           "a change is a sentence", change);

@@ -11,9 +11,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "agent/stage/input_tree.h"
+#include "agent/stage/kept_contents.h"
 
 namespace muster::agent {
 namespace {
@@ -48,13 +50,14 @@ class StageInput : public testing::Test {
   [[nodiscard]] fs::path tree(const std::string& name, const std::string& job = "j1") const {
     return root() / "jobs" / job / "data" / name;
   }
-  Result<void> stage(const std::string& path, const std::string& job = "j1") {
+  Result<v1::InputState> stage(const std::string& path, const std::string& job = "j1") {
     v1::StagedInput input;
     input.set_name("data");
     input.set_url("dir://d" + (path.empty() ? "" : "/" + path));
     input.set_root(root());
     input.set_path(tree(path.empty() ? "d" : path.substr(path.rfind('/') + 1), job));
     *input.mutable_include() = {include_.begin(), include_.end()};
+    input.set_contents_sha256(began_with_);
     *input.mutable_profile() = profile_;
     input.mutable_profile()->set_url("dir://d");
     input.mutable_profile()->set_endpoint(store());
@@ -71,11 +74,18 @@ class StageInput : public testing::Test {
     if (auto used = use_trees(root() / "jobs", job, "n1." + job + ".1", dir_ / (job + ".inputs"),
                               *now_abandoned_);
         !used)
-      return used;
+      return fail(Error(used.error()));
     return stage_input(input, job, "", nullptr, 0, calls);
   }
   Result<void> leave(const std::string& job = "j1") {
     return leave_trees(dir_ / (job + ".inputs"), "n1." + job + ".1");
+  }
+
+  // The cache's file of an object with this text.
+  [[nodiscard]] fs::path only_object(const std::string& text) const {
+    for (const auto& one : fs::recursive_directory_iterator(root() / "cache/objects"))
+      if (one.is_regular_file() && text_of(one.path()) == text) return one.path();
+    return {};
   }
 
   fs::path dir_;
@@ -84,6 +94,7 @@ class StageInput : public testing::Test {
   Abandoned* now_abandoned_ = &abandoned_;
   std::function<void(const std::string&)> at_;
   std::vector<std::string> include_;
+  std::string began_with_;  // the order's contents_sha256
   std::chrono::milliseconds away_most_ = kStoreAwayMost;
   std::uint64_t fetched_ = 0;
 };
@@ -422,6 +433,187 @@ TEST_F(StageInput, WhatAKilledFetchHasLeftGoesAlsoWhenNothingIsMissing) {
   EXPECT_FALSE(fs::exists(partial));
 }
 
+TEST_F(StageInput, ALaterAttemptHasWhatTheJobBeganWith) {
+  write("wiki/a", "first");
+  write("wiki/b", "second");
+  const auto began = stage("wiki");
+  ASSERT_TRUE(began) << began.error().message;
+  EXPECT_EQ(began->name(), "data");
+  EXPECT_EQ(began->objects(), 2U);
+  EXPECT_EQ(began->bytes(), 11U);
+  EXPECT_EQ(began->fetched_bytes(), 11U);
+  ASSERT_TRUE(leave()) << "the run directory goes between two attempts";
+  write("wiki/a", "another text");
+  write("wiki/c", "new");
+  fs::remove(store() / "wiki/b");
+  began_with_ = began->contents_sha256();
+  std::set<std::string> seen;
+  at_ = [&](const std::string& what) { seen.insert(what); };
+  const auto later = stage("wiki");
+  ASSERT_TRUE(later) << later.error().message;
+  EXPECT_EQ(later->contents_sha256(), began_with_);
+  EXPECT_EQ(later->fetched_bytes(), 0U);
+  EXPECT_FALSE(seen.contains("listing")) << "the store is asked for nothing";
+  EXPECT_EQ(text_of(tree("wiki") / "a"), "first");
+  EXPECT_EQ(text_of(tree("wiki") / "b"), "second");
+  EXPECT_FALSE(fs::exists(tree("wiki") / "c"));
+}
+
+TEST_F(StageInput, WhatIsMissingOfTheListIsFetched) {
+  write("wiki/a", "first");
+  write("wiki/b", "second");
+  began_with_ = stage("wiki").value_or(v1::InputState()).contents_sha256();
+  ASSERT_TRUE(leave());
+  ASSERT_TRUE(fs::remove(only_object("second")));
+  write("wiki/c", "new");
+  const auto later = stage("wiki");
+  ASSERT_TRUE(later) << later.error().message;
+  EXPECT_EQ(later->contents_sha256(), began_with_);
+  EXPECT_EQ(later->fetched_bytes(), 6U);
+  EXPECT_EQ(text_of(tree("wiki") / "b"), "second");
+  EXPECT_FALSE(fs::exists(tree("wiki") / "c")) << "what is new does not matter";
+}
+
+// Regression: what was fetched was put under the key of the list before it was compared, so that
+// the next start took it for what the job had begun with.
+TEST_F(StageInput, WhatIsMissingAndHasChangedIsNamedEachTime) {
+  write("wiki/a", "first");
+  write("wiki/b", "second");
+  began_with_ = stage("wiki").value_or(v1::InputState()).contents_sha256();
+  ASSERT_TRUE(leave());
+  ASSERT_TRUE(fs::remove(only_object("second")));
+  const auto time = fs::last_write_time(store() / "wiki/b");
+  write("wiki/b", "sec0nd");
+  fs::last_write_time(store() / "wiki/b", time);
+  for (int tries = 0; tries < 2; ++tries) {
+    const auto later = stage("wiki");
+    ASSERT_FALSE(later);
+    EXPECT_EQ(later.error().code, ErrorCode::Conflict) << later.error().message;
+    EXPECT_THAT(later.error().message,
+                HasSubstr("it was changed since the job began: 'b' was written again"));
+  }
+  write("wiki/b", "longer than before");
+  EXPECT_THAT(stage("wiki").error().message, HasSubstr("'b' has another size (18, was 6)"));
+  fs::remove(store() / "wiki/b");
+  EXPECT_THAT(stage("wiki").error().message,
+              HasSubstr("'b' is not there any more, and this node does not have what the job began "
+                        "with; the next attempt takes what is there now"));
+  write("wiki/b", "second");
+  fs::last_write_time(store() / "wiki/b", time);
+  began_with_.clear();
+  ASSERT_TRUE(stage("wiki", "j2"));
+  EXPECT_EQ(text_of(tree("wiki", "j2") / "b"), "second") << "another job, with the same times";
+}
+
+TEST_F(StageInput, WhatIsPutBackIsTakenWhateverItsTime) {
+  write("wiki/b", "second");
+  began_with_ = stage("wiki").value_or(v1::InputState()).contents_sha256();
+  ASSERT_TRUE(leave());
+  ASSERT_TRUE(fs::remove(only_object("second")));
+  write("wiki/b", "sec0nd");
+  ASSERT_FALSE(stage("wiki"));
+  write("wiki/b", "second");
+  const auto back = stage("wiki");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->contents_sha256(), began_with_);
+  EXPECT_EQ(text_of(tree("wiki") / "b"), "second");
+}
+
+// Regression: what had come while somebody wrote there stayed in the cache under what was listed.
+TEST_F(StageInput, WhatChangedWhileItWasFetchedIsFetchedAgain) {
+  write("wiki/a", "first");
+  const auto time = fs::last_write_time(store() / "wiki/a");
+  at_ = [&](const std::string& what) {
+    if (what == "listing again") write("wiki/b", "more");
+  };
+  ASSERT_FALSE(stage("wiki"));
+  at_ = {};
+  fs::remove(store() / "wiki/b");
+  write("wiki/a", "f1rst");
+  fs::last_write_time(store() / "wiki/a", time);
+  ASSERT_TRUE(stage("wiki"));
+  EXPECT_EQ(text_of(tree("wiki") / "a"), "f1rst");
+}
+
+TEST_F(StageInput, AStoreThatGoesAwayBeforeItIsListedAgainCostsNothingThatHasCome) {
+  write("wiki/a", "first");
+  away_most_ = std::chrono::milliseconds(1);
+  at_ = [&](const std::string& what) {
+    if (what == "listing again") fs::rename(store(), dir_ / "away");
+  };
+  ASSERT_FALSE(stage("wiki"));
+  at_ = {};
+  fs::rename(dir_ / "away", store());
+  const auto again = stage("wiki");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->fetched_bytes(), 0U);
+}
+
+TEST_F(StageInput, ObjectsThatTheIndexHasForgottenAreThereStill) {
+  write("wiki/a", "first");
+  began_with_ = stage("wiki").value_or(v1::InputState()).contents_sha256();
+  ASSERT_TRUE(InputCache::open(root()));
+  fs::remove(root() / "cache/index.db");
+  fs::remove_all(store());
+  const auto later = stage("wiki");
+  ASSERT_TRUE(later) << later.error().message;
+  EXPECT_EQ(later->fetched_bytes(), 0U);
+  EXPECT_EQ(text_of(tree("wiki") / "a"), "first");
+}
+
+TEST_F(StageInput, TheSameFilesAreTheSameWhateverTheirTimes) {
+  write("wiki/a", "first");
+  const auto one = stage("wiki");
+  fs::last_write_time(store() / "wiki/a", fs::file_time_type::clock::now() - std::chrono::hours(5));
+  const auto other = stage("wiki", "j2");
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ(one->contents_sha256(), other->contents_sha256());
+}
+
+TEST_F(StageInput, WithoutThatListTheStoreIsListedAnew) {
+  write("wiki/a", "first");
+  const auto first = stage("wiki");
+  ASSERT_TRUE(first);
+  const fs::path kept = root() / "cache/contents" / first->contents_sha256();
+  std::ofstream(kept, std::ios::app) << "damage";
+  write("wiki/b", "second");
+  for (const std::string& digest :
+       {first->contents_sha256(), std::string(64, 'a'), std::string("../../x")}) {
+    began_with_ = digest;
+    const auto anew = stage("wiki");
+    ASSERT_TRUE(anew) << anew.error().message;
+    EXPECT_NE(anew->contents_sha256(), digest);
+    EXPECT_EQ(anew->objects(), 2U);
+  }
+}
+
+TEST_F(StageInput, ContentsThatWereNotUsedForLongGo) {
+  const fs::path job = dir_ / "job";
+  fs::create_directories(job);
+  store::Contents contents;
+  std::vector<std::string> digests;
+  const auto keep = [&](std::size_t i, const std::string& input) {
+    contents.objects = {{.name = std::to_string(i), .size = i, .sha256 = std::string(64, 'a')}};
+    EXPECT_TRUE(keep_contents(root(), contents, job, input));
+    digests.push_back(contents.sha256());
+    const auto age = std::chrono::hours(2 * kContentsMost - i);
+    fs::last_write_time(root() / "cache/contents" / digests.back(),
+                        fs::file_time_type::clock::now() - age);
+  };
+  keep(0, "of_a_tree");
+  for (std::size_t i = 1; i <= kContentsMost + 2; ++i) keep(i, "another");
+  EXPECT_TRUE(kept_contents(root(), digests[0])) << "a job's tree has it";
+  EXPECT_FALSE(kept_contents(root(), digests[1])) << "the one that was used least recently";
+  EXPECT_TRUE(kept_contents(root(), digests[2])) << "it is used now";
+  keep(kContentsMost + 3, "another");
+  EXPECT_TRUE(kept_contents(root(), digests[2]));
+  EXPECT_FALSE(kept_contents(root(), digests[3]));
+  touch_contents(job);
+  fs::remove_all(job);
+  fs::create_directories(job);
+  keep(kContentsMost + 4, "another");
+  EXPECT_TRUE(kept_contents(root(), digests[0])) << "the tree has just gone";
+}
 TEST_F(StageInput, LinksInADirectoryAreWhatIsBehindThem) {
   write("blobs/1", "text");
   fs::create_directories(store() / "hub");

@@ -53,6 +53,12 @@ v1::NodeResolved resolved() {
   made.add_env("HOME=/home/ada");
   made.add_programs("/opt/venv/bin/python3");
   made.set_run_dir("/var/lib/muster/agent/runs/06f3kq8z2m1ab.1");
+  v1::InputState& input = *made.add_inputs();
+  input.set_name("data");
+  input.set_contents_sha256(std::string(64, 'a'));
+  input.set_objects(3);
+  input.set_bytes(7);
+  input.set_fetched_bytes(4);
   return made;
 }
 core::Verdict verdict() {
@@ -258,7 +264,8 @@ std::vector<core::Event> one_of_every_kind() {
                          .cause = "rank 9 was killed",
                          .fault_time = when,
                          .detected_at = when + Duration(1),
-                         .drained = node},
+                         .drained = node,
+                         .differing_input = "data"},
       core::AttemptEnded{.job = job,
                          .attempt = attempt,
                          .verdict = verdict(),

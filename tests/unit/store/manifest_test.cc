@@ -210,20 +210,6 @@ TEST(Manifest, DeepNamesNeedNoMoreMemoryThanTheirList) {
   EXPECT_LT(peak_kib() - before, 1 << 20) << "1 GiB: there may be a sanitizer";
 }
 
-TEST(Manifest, ItsDigestIsThatOfAllOfIt) {
-  const auto digest = [](const std::vector<std::string>& entries) {
-    return parse_listing(list(entries))->sha256();
-  };
-  const std::string md5 = "415290769594460e2e485922904f345d";
-  EXPECT_EQ(digest({file("a"), file("b")}), digest({file("b"), file("a")}));
-  const std::string one = digest({file("a")});
-  EXPECT_NE(one, digest({file("b")}));
-  EXPECT_NE(one, digest({file("a", 2)}));
-  EXPECT_NE(one, digest({file("a", 1, md5)}));
-  EXPECT_NE(one, digest({file("a", 1, "", "2026-11-28T03:28:23Z")}));
-  EXPECT_NE(one, digest({file("a"), dir("b")}));
-}
-
 TEST(Manifest, AChangeIsNamed) {
   const auto change = [](const std::vector<std::string>& before,
                          const std::vector<std::string>& after) {
