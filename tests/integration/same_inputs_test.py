@@ -4,6 +4,7 @@
 Run:  /usr/bin/python3 tests/integration/same_inputs_test.py [-v] [CASE]       (needs rclone, s3rver)
 """
 
+import contextlib
 import json
 import os
 import unittest
@@ -58,6 +59,17 @@ class Jobs(unittest.TestCase):
             file.write(text)
         return name
 
+    def first_attempt_waits(self):
+        """When it does: what ends its wait when it is closed."""
+
+        def opened():
+            with contextlib.suppress(OSError):  # nobody reads yet
+                return os.fdopen(os.open(self.gate + ".1", os.O_WRONLY | os.O_NONBLOCK), "w")
+
+        writers = []
+        wait_until(lambda: writers.append(opened()) or writers[-1], what="the first attempt to wait")
+        return writers[-1]
+
     def found(self, job, attempt):
         """{rank: its line}"""
         out = {}
@@ -94,7 +106,7 @@ class TheStoreChanges(Jobs):
 
     def test_a_restart_has_what_the_job_began_with(self):
         job = self.submit("first", "s3://data/wiki")
-        with open(self.gate + ".1", "w", encoding="utf-8"):
+        with self.first_attempt_waits():
             self.put(a="another text", c="new")
             self.proxy.clear()
         self.cluster.wait(job)
@@ -110,7 +122,7 @@ class TheStoreChanges(Jobs):
 
     def test_a_node_that_has_lost_the_list_says_so(self):
         job = self.submit("first", "s3://data/wiki")
-        with open(self.gate + ".1", "w", encoding="utf-8"):
+        with self.first_attempt_waits():
             self.put(c="new")
             kept = self.cluster.path("inputs", "cache", "contents")
             self.assertEqual(len(os.listdir(kept)), 1)
