@@ -6,6 +6,7 @@
 //   ROOT/cache/index.db             which key has which object, and what its file was like (SQLite)
 //   ROOT/cache/index.lock           flock of who opens the index or makes it anew
 //   ROOT/cache/partial/             what is being fetched (input_fetch.h)
+//   ROOT/cache/contents/            what jobs have had (kept_contents.h)
 //   ROOT/jobs/JOB/NAME/             a job's own tree of hard links (input_tree.h)
 //
 // A key says what an object was in its store: where, its version, its size. An object with a link

@@ -348,10 +348,7 @@ Result<store::Manifest> list_input(process::ToolRunner& runner, const RcloneRun&
             }
           }));
       if (calls.abandoned.is_set()) return fail(ErrorCode::Unreachable, answer.why);
-      if (answer.why.empty() && !answer.absent) {
-        auto manifest = store::parse_listing(answer.output, &wanted);
-        return manifest;
-      }
+      if (answer.why.empty() && !answer.absent) return store::parse_listing(answer.output, &wanted);
       RunFailure failure = why_failed(answer);
       const Verdict verdict = verdict_of(failure.message, "", rclone.has_own_ca());
       if (verdict == Verdict::Directory) return store::Manifest();

@@ -5,8 +5,9 @@
 // start with the object's name. Starts on this node that want the same URL take turns, so that it
 // is fetched once.
 //
-// A later attempt of the job goes by the list of the earlier one, where the node has it still: then
-// the store is asked for nothing but for objects that the node does not have.
+// If the order names what an earlier attempt of the job had, and the node remembers that
+// (kept_contents.h), the job gets it again. The store is then asked for what the node does not have
+// of it, and for nothing else.
 #pragma once
 
 #include <cstdint>

@@ -329,13 +329,12 @@ void started(World& world, const Command& command) {
 void start_failed(World& world, const Command& command) {
   v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt_named(world, command));
   const std::string why = command.option("why", "launch");
-  fact.mutable_start_failed()->set_why(why == "gone"             ? v1::START_FAILURE_GONE
-                                       : why == "port"           ? v1::START_FAILURE_PORT
-                                       : why == "disk"           ? v1::START_FAILURE_DISK
-                                       : why == "node"           ? v1::START_FAILURE_NODE
-                                       : why == "checkpoint"     ? v1::START_FAILURE_CHECKPOINT
-                                       : why == "inputs"         ? v1::START_FAILURE_INPUTS
-                                       : why == "inputs-changed" ? v1::START_FAILURE_INPUTS_CHANGED
+  fact.mutable_start_failed()->set_why(why == "gone"         ? v1::START_FAILURE_GONE
+                                       : why == "port"       ? v1::START_FAILURE_PORT
+                                       : why == "disk"       ? v1::START_FAILURE_DISK
+                                       : why == "node"       ? v1::START_FAILURE_NODE
+                                       : why == "checkpoint" ? v1::START_FAILURE_CHECKPOINT
+                                       : why == "inputs"     ? v1::START_FAILURE_INPUTS
                                        // from an agent that knows more kinds
                                        : why == "newer" ? static_cast<v1::StartFailure>(99)
                                                         : v1::START_FAILURE_LAUNCH);

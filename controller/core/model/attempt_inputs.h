@@ -1,7 +1,7 @@
-// Compares which objects the nodes of an attempt have of the job's inputs in stores. Pure.
+// Compares which files the nodes of an attempt have of the job's inputs in stores. Pure.
 //
 // Each node lists a store by itself, or takes what an earlier attempt had (JobRecord::input_pins).
-// An attempt in which two nodes have different objects is broken, and the next one lists anew.
+// An attempt in which two nodes have different files is broken, and the next one lists anew.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ struct DifferingInput {
   std::string name;
   std::string text;  // a sentence with both nodes
 };
-// The first input of which this node has other objects than one that has started before. None:
+// The first input of which this node has other files than one that has started before. None:
 // there is no such input.
 std::optional<DifferingInput> differing_input(const JobRecord& job, const AttemptRecord& attempt,
                                               const NodeStarted& event);

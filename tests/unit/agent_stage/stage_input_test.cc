@@ -614,6 +614,7 @@ TEST_F(StageInput, ContentsThatWereNotUsedForLongGo) {
   keep(kContentsMost + 4, "another");
   EXPECT_TRUE(kept_contents(root(), digests[0])) << "the tree has just gone";
 }
+
 TEST_F(StageInput, LinksInADirectoryAreWhatIsBehindThem) {
   write("blobs/1", "text");
   fs::create_directories(store() / "hub");

@@ -1,4 +1,4 @@
-// Which objects the nodes of an attempt have of a job's inputs in stores.
+// Which files the nodes of an attempt have of a job's inputs in stores.
 #include "controller/core/model/attempt_inputs.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ class AttemptInputs : public testing::Test {
     EXPECT_EQ(attempt().inputs.size(), 1U);
   }
   const AttemptRecord& attempt() { return *world_.job("j").current(); }
-  // The node has started, with this list of the input.
+  // The node has started, with files of this digest.
   Decision started(const std::string& node, const std::string& sha256,
                    const std::string& name = "data") {
     v1::Fact fact = world_.fact("j", attempt().number.value);
