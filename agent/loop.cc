@@ -66,6 +66,21 @@ Result<void> Agent::open() {
   host.fetch_secrets = [secrets = secrets_](const v1::NodeLaunch& order) {
     return secrets->fetch(order);
   };
+  uploads_ = std::make_unique<Uploads>(
+      Uploads::Options{.fetch_secrets = host.fetch_secrets,
+                       .on_end =
+                           [this](const UploadTask& task, const Uploaded& end) {
+                             loop_.post("uploaded", [this, task, end] {
+                               loop_.assert_on();
+                               if (stopped_) return;
+                               host_->note_outputs(task.run, {.files = end.files,
+                                                              .bytes = end.bytes,
+                                                              .problem = end.problem,
+                                                              .step = task.step,
+                                                              .seal = task.seal});
+                             });
+                           },
+                       .sent = options_.host.layout.uploaded()});
   if (options_.probe) {
     host.fill_facts = [devices = device_ids_](NodeFacts& facts) { devices->fill(facts); };
   }
@@ -99,6 +114,7 @@ Result<void> Agent::open() {
                             .trouble = [](const std::string& text) { log::warn(text); }});
   if (!opened) return fail(std::move(opened).error());
   host_ = std::move(*opened);
+  forget_uploads({});
   for (const auto& [run, seen] : host_->seen()) {
     log::info(is_supervised(phase_of(seen, options_.host.self.boot_id))
                   ? "adopted a run"
@@ -138,6 +154,7 @@ void Agent::stop() {
   if (files_) files_->stop();
   if (secrets_) secrets_->stop();
   if (stores_) stores_->stop();
+  if (uploads_) uploads_->stop();
   if (watch_) watch_->stop();
   disk_.stop();
 }
@@ -190,6 +207,70 @@ void Agent::gather(const RunKey& run) {
   }
 }
 
+namespace {
+
+// Its end is reported, or will be.
+bool has_ended(const RunSeen& seen, const UploadTask& task) {
+  if (!task.step) return seen.outputs.has_value();
+  const auto& newest = task.seal ? seen.checkpoint_sealed : seen.checkpoint_sent;
+  return newest && *newest->step >= *task.step;
+}
+
+// Another attempt of the job may write to the same place.
+bool another_runs(const std::map<RunKey, RunSeen>& seen, const RunKey& run) {
+  return std::ranges::any_of(seen, [&](const auto& one) {
+    return one.first.first == run.first && one.first != run && one.second.launch_sound &&
+           !one.second.swept;
+  });
+}
+
+}  // namespace
+
+void Agent::upload_ordered(const v1::Orders& orders) {
+  loop_.assert_on();
+  std::set<UploadTask> wanted;
+  for (const v1::UploadOrder& order : orders.uploads()) {
+    UploadTask task{.run = {JobId(order.job_id()), AttemptNo(order.attempt())},
+                    .step = {},
+                    .seal = order.seal()};
+    if (order.has_step()) task.step = order.step();
+    wanted.insert(std::move(task));
+  }
+  uploads_->keep_only(wanted);
+  for (const UploadTask& task : wanted) {
+    const RunSeen* seen = host_->seen(task.run);
+    if (seen == nullptr || has_ended(*seen, task)) continue;
+    // The second: of an attempt that the controller's journal has lost.
+    if (!task.step && (!seen->swept || another_runs(host_->seen(), task.run))) continue;
+    const v1::NodeLaunch* launch = seen->uploads ? host_->order(task.run) : nullptr;
+    if (launch != nullptr) {
+      uploads_->want(task, *launch);
+    } else {
+      // A power cut took it. The controller waits for an answer.
+      host_->note_outputs(task.run, {.problem = "the node has lost the run's launch record",
+                                     .step = task.step,
+                                     .seal = task.seal});
+    }
+  }
+}
+
+void Agent::upload_while_running() {
+  loop_.assert_on();
+  std::map<RunKey, const v1::NodeLaunch*> running;
+  for (const auto& [run, seen] : host_->seen())
+    if (seen.uploads && seen.started && !seen.swept)
+      if (const v1::NodeLaunch* launch = host_->order(run)) running.emplace(run, launch);
+  uploads_->while_running(running);
+}
+
+void Agent::forget_uploads(const RunKey& gone) {
+  loop_.assert_on();
+  std::set<JobId> jobs;
+  for (const auto& [run, seen] : host_->seen())
+    if (run != gone) jobs.insert(run.first);
+  uploads_->forget_all_but(jobs);
+}
+
 void Agent::flush() {
   loop_.assert_on();
   gather_timer_.cancel();
@@ -203,6 +284,8 @@ void Agent::flush() {
 
 void Agent::reconcile_now() {
   loop_.assert_on();
+  if (const v1::Orders* orders = controller_.orders()) upload_ordered(*orders);
+  upload_while_running();
   const auto actions =
       reconcile(options_.host.self, controller_.orders(), host_->seen(), starting_up_);
   for (const Action& action : actions) {
@@ -234,6 +317,7 @@ void Agent::forget(const RunKey& run) {
     flush();
   }
   outbox_.forget(run);
+  forget_uploads(run);
   log::info("forgetting a run: everything of it is with the controller",
             {{"job", run.first.str()}, {"attempt", run.second.value}});
 }

@@ -33,6 +33,7 @@
 #include "agent/link/secret_fetch.h"
 #include "agent/link/store_reports.h"
 #include "agent/logs/watch.h"
+#include "agent/outputs/uploads.h"
 #include "agent/probe/device_book.h"
 #include "agent/probe/interface_news.h"
 #include "agent/probe/outputs_watch.h"
@@ -133,6 +134,9 @@ class Agent {
   void turn();
   void last_scan(const RunKey& run);
   void gather(const RunKey& run);
+  void upload_ordered(const v1::Orders& orders);
+  void upload_while_running();
+  void forget_uploads(const RunKey& gone);
   void flush();
   void reconcile_now();
   void forget(const RunKey& run);
@@ -177,6 +181,7 @@ class Agent {
   std::shared_ptr<FileStreams> files_;
   std::shared_ptr<SecretFetch> secrets_;
   std::unique_ptr<StoreReports> stores_;
+  std::unique_ptr<Uploads> uploads_;
 
   std::unique_ptr<probe::Prober> prober_;
   probe::DeviceBook devices_ MUSTER_GUARDED_BY(loop_);

@@ -54,6 +54,17 @@ v1::Fact exited_fact(const RunKey& run, const ExitSeen& exit) {
   return fact;
 }
 
+v1::Fact outputs_fact(const RunKey& run, const RunSeen::Outputs& ended) {
+  v1::Fact fact = fact_at(run, ended.at);
+  v1::OutputsUploaded* uploaded = fact.mutable_outputs_uploaded();
+  uploaded->set_files(ended.files);
+  uploaded->set_bytes(ended.bytes);
+  uploaded->set_problem(ended.problem);
+  if (ended.step) uploaded->set_step(*ended.step);
+  uploaded->set_seal(ended.seal);
+  return fact;
+}
+
 v1::Fact auxiliary_fact(const RunKey& run, const AuxiliaryExitSeen& exit) {
   v1::Fact fact = fact_at(run, exit.at);
   v1::AuxiliaryExited* exited = fact.mutable_auxiliary_exited();
@@ -135,6 +146,8 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
   if (seen.start_failed)
     facts.push_back(start_failed_fact(
         run, seen.start_failed_at, why_not_started(seen.start_failed_error), *seen.start_failed));
+  if (seen.checkpoint_sent) facts.push_back(outputs_fact(run, *seen.checkpoint_sent));
+  if (seen.checkpoint_sealed) facts.push_back(outputs_fact(run, *seen.checkpoint_sealed));
   if (seen.first_step) {
     v1::Fact fact = fact_at(run, seen.first_step_at);
     fact.mutable_first_step()->set_step(*seen.first_step);
@@ -178,6 +191,7 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
     fact.mutable_swept()->set_why(seen.swept_why);
     fact.mutable_swept()->set_logs_follow(seen.launch_sound && !seen.refused);
     facts.push_back(std::move(fact));
+    if (seen.outputs) facts.push_back(outputs_fact(run, *seen.outputs));
   }
   return facts;
 }

@@ -1,9 +1,22 @@
 #include "agent/core/outbox.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 namespace muster::agent {
 
 bool is_bad_exit(const v1::RankExited& exited) {
   return !exited.stop_requested() && (exited.lost() || exited.code() != 0 || exited.signal() != 0);
+}
+
+Outbox::Kind Outbox::kind_of(const v1::Fact& fact) {
+  std::string name;
+  if (fact.has_auxiliary_exited()) name = fact.auxiliary_exited().name();
+  if (fact.has_outputs_uploaded() && fact.outputs_uploaded().has_step())
+    name = fmt::format("{}{}", fact.outputs_uploaded().step(),
+                       fact.outputs_uploaded().seal() ? " seal" : "");
+  return {fact.what_case(), fact.has_exited() ? fact.exited().rank() : 0, std::move(name)};
 }
 
 void Outbox::reconnected() {
@@ -20,14 +33,16 @@ bool Outbox::gather(const RunKey& run, const std::vector<v1::Fact>& facts, const
   std::set<Kind>& sent = sent_[run];
   bool exits_wait = false;
   for (const v1::Fact& fact : facts) {
-    const Kind kind{fact.what_case(), fact.has_exited() ? fact.exited().rank() : 0,
-                    fact.has_auxiliary_exited() ? fact.auxiliary_exited().name() : ""};
+    const Kind kind = kind_of(fact);
     if (sent.contains(kind)) continue;
     if (fact.has_exited() && !ready(fact.exited())) {
       exits_wait = true;
       continue;
     }
-    if (fact.has_swept() && (exits_wait || !scanned)) continue;
+    // Outputs follow the sweep: before it, the controller does not take them.
+    const bool is_last =
+        fact.has_swept() || (fact.has_outputs_uploaded() && !fact.outputs_uploaded().has_step());
+    if (is_last && (exits_wait || !scanned)) continue;
     sent.insert(kind);
     *gathered_.add_facts() = fact;
     if (!fact.has_exited() || is_bad_exit(fact.exited())) urgent_ = true;

@@ -47,8 +47,9 @@ class Outbox {
   static constexpr std::size_t kMessageBytes = 4U << 20U;
 
  private:
-  // kind of fact, rank, auxiliary process; together with the run this is the natural key
+  // kind of fact, rank, auxiliary process or checkpoint; with the run this is the natural key
   using Kind = std::tuple<int, std::uint32_t, std::string>;
+  static Kind kind_of(const v1::Fact& fact);
   std::map<RunKey, std::set<Kind>> sent_;
   v1::Facts gathered_;
   std::uint64_t sequence_ = 0;

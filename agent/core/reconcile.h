@@ -162,6 +162,27 @@ struct RunSeen {
   // the agent's own mark: the attempt's first step as seen on this node
   std::optional<std::int64_t> first_step;
   WallTime first_step_at{};
+  // Its order has outputs to upload.
+  bool uploads = false;
+  // the agent's own marks: an upload has ended (v1.OutputsUploaded)
+  struct Outputs {
+    std::uint64_t files = 0, bytes = 0;
+    std::string problem;
+    std::optional<std::int64_t> step = {};
+    bool seal = false;
+    WallTime at{};
+  };
+  std::optional<Outputs> outputs;  // of everything, after the sweep
+  // Of the newest checkpoint of which that is known.
+  std::optional<Outputs> checkpoint_sent, checkpoint_sealed;
+  void note_outputs(const Outputs& ended) {
+    if (!ended.step) {
+      if (!outputs) outputs = ended;
+      return;
+    }
+    std::optional<Outputs>& newest = ended.seal ? checkpoint_sealed : checkpoint_sent;
+    if (!newest || *newest->step < *ended.step) newest = ended;
+  }
   // the agent's own mark: how far the node's wall clock was ahead of the controller's
   std::optional<Duration> clock_ahead;
   WallTime clock_ahead_at{};

@@ -138,6 +138,29 @@ void Host::note_clock_skew(Duration ahead) {
   }
 }
 
+void Host::note_outputs(const RunKey& run, RunSeen::Outputs ended) {
+  impl_->loop.assert_on();
+  Entry* entry = impl_->find(run);
+  if (entry == nullptr) return;
+  auto mark = impl_->new_mark();
+  mark.mutable_outputs_uploaded()->set_files(ended.files);
+  mark.mutable_outputs_uploaded()->set_bytes(ended.bytes);
+  mark.mutable_outputs_uploaded()->set_problem(ended.problem);
+  if (ended.step) mark.mutable_outputs_uploaded()->set_step(*ended.step);
+  mark.mutable_outputs_uploaded()->set_seal(ended.seal);
+  if (impl_->remember(run, *entry, {mark})) return;
+  ended.at = impl_->options.clock->now().wall;
+  entry->unwritten.outputs.push_back(std::move(ended));
+  impl_->overlay(*entry);
+  impl_->tell(run, *entry);
+}
+
+const v1::NodeLaunch* Host::order(const RunKey& run) const {
+  impl_->loop.assert_on();
+  const Entry* entry = impl_->find(run);
+  return entry == nullptr || !entry->seen.launch_sound ? nullptr : &entry->view.order();
+}
+
 void Host::note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence,
                          bool success_seen, v1::EvidenceKind kind, std::optional<std::int64_t> step,
                          std::optional<std::int64_t> total) {

@@ -122,6 +122,11 @@ class Host {
   void note_rank_end(const RunKey& run, std::uint32_t rank, const std::string& evidence,
                      bool success_seen, v1::EvidenceKind kind = v1::EVIDENCE_KIND_UNSPECIFIED,
                      std::optional<std::int64_t> step = {}, std::optional<std::int64_t> total = {});
+  // An upload of the run has ended, now.
+  void note_outputs(const RunKey& run, RunSeen::Outputs ended);
+  // The order of a run whose launch record is sound, without ranks and files. Nullptr: there is
+  // none.
+  [[nodiscard]] const v1::NodeLaunch* order(const RunKey& run) const;
   // The watch has scanned the checkpoints of a swept run.
   void note_last_scan(const RunKey& run);
 

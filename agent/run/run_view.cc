@@ -89,6 +89,7 @@ Result<void> RunView::read_launch() {
   launch_ = **launch;
   order_.ParseFromString(launch_->order());
   seen_.launch_sound = true;
+  seen_.uploads = order_.has_upload();
   seen_.boot_id = BootId(launch_->boot_id());
   seen_.ranks.clear();
   for (const auto& rank : launch_->ranks()) seen_.ranks.push_back(rank.rank());
@@ -391,6 +392,16 @@ void RunView::fold(const Mark& mark) {
       seen_.clock_ahead = Duration(mark.clock_skewed().ahead_ns());
       seen_.clock_ahead_at = at;
       break;
+    case Mark::kOutputsUploaded: {
+      RunSeen::Outputs ended{.files = mark.outputs_uploaded().files(),
+                             .bytes = mark.outputs_uploaded().bytes(),
+                             .problem = mark.outputs_uploaded().problem(),
+                             .seal = mark.outputs_uploaded().seal(),
+                             .at = at};
+      if (mark.outputs_uploaded().has_step()) ended.step = mark.outputs_uploaded().step();
+      seen_.note_outputs(ended);
+      break;
+    }
     case Mark::kSuccessSeen: {
       const std::uint32_t rank = mark.success_seen().rank();
       end_of(rank).success_seen = true;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/core/reconcile.h"
 #include "common/base/time.h"
@@ -34,6 +35,7 @@ struct Unwritten {
   std::optional<Refused> refused;
   std::optional<Swept> swept;
   std::optional<ClockSkew> clock_skew;
+  std::vector<RunSeen::Outputs> outputs;
 
   // Adds it to what the directory shows. `stop_signalled`: this agent has asked the worker to stop.
   void show(RunSeen& seen, bool stop_signalled) const {
@@ -51,6 +53,7 @@ struct Unwritten {
       seen.clock_ahead = clock_skew->ahead;
       seen.clock_ahead_at = clock_skew->at;
     }
+    for (const RunSeen::Outputs& ended : outputs) seen.note_outputs(ended);
     if (swept && !seen.swept) {
       seen.swept = true;
       seen.swept_why = swept->why;

@@ -15,9 +15,9 @@ namespace {
 Tint tint_of(const v1::Event& event) {
   Tint tint = Tint::Plain;
   if (event.type() == "attempt-broke" || event.type() == "node-start-failed") tint = Tint::Bad;
-  constexpr std::array<std::string_view, 6> kWarnings = {
-      "attempt-ended",          "cancel-requested", "node-declared-dead",
-      "checkpoint-quarantined", "loss-not-finite",  "unknown-files"};
+  constexpr std::array<std::string_view, 8> kWarnings = {
+      "attempt-ended",   "cancel-requested",    "node-declared-dead", "checkpoint-quarantined",
+      "loss-not-finite", "checkpoint-not-sent", "outputs-incomplete", "unknown-files"};
   if (event.type() == "caught-up" || event.type() == "first-step" ||
       event.type() == "checkpoint-completed")
     tint = Tint::Good;

@@ -49,6 +49,8 @@ std::span<const Engine> engine_table() {
        .hccl = true,
        .input_options = kMindformersInputs,
        .input_keys = kMindformersKeys,
+       .output_option = "--remote_save_url",
+       .output_key = "remote_save_url",
        .own_arguments = true,
        .by_table = mindformers_by_table,
        .launch = launch_mindformers,

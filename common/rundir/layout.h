@@ -79,6 +79,8 @@ class AgentLayout {
   [[nodiscard]] std::filesystem::path devices() const { return root_ / "devices"; }
   [[nodiscard]] std::filesystem::path lock() const { return root_ / "lock"; }
   [[nodiscard]] std::filesystem::path write_test() const { return root_ / "write-test"; }
+  // What was uploaded of jobs' outputs: a file for each (agent/outputs/sent_files.h).
+  [[nodiscard]] std::filesystem::path uploaded() const { return root_ / "uploaded"; }
   [[nodiscard]] std::filesystem::path runs() const { return root_ / "runs"; }
   [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const {
     return runs() / (job.str() + "." + std::to_string(attempt.value));

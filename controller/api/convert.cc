@@ -78,6 +78,7 @@ v1::Checkpoint checkpoint_to_v1(const core::CheckpointRecord& checkpoint) {
   shown.set_shards(checkpoint.shards);
   *shown.mutable_at() = to_proto(checkpoint.at);
   shown.set_quarantined(checkpoint.quarantined);
+  shown.set_uploaded(checkpoint.uploaded);
   return shown;
 }
 

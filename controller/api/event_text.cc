@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "common/proto/proto_time.h"
+#include "common/text/sizes.h"
 #include "controller/api/bounded.h"
 #include "controller/api/convert.h"
 #include "controller/core/access/certificates.h"
@@ -165,6 +166,26 @@ struct Sayer {
                         e.node.str(), core::age_text(ahead ? e.ahead : -e.ahead),
                         ahead ? "ahead of" : "behind")};
   }
+  EventText operator()(const core::OutputsUploaded& e) const {
+    if (e.step && !e.problem.empty())
+      return {"checkpoint-not-sent",
+              fmt::format("node '{}' could not upload the checkpoint of step {}: {}", e.node.str(),
+                          *e.step, e.problem)};
+    if (e.seal)
+      return {
+          "checkpoint-uploaded",
+          fmt::format("the checkpoint of step {} is whole in the store of outputs.to", *e.step)};
+    if (e.step)
+      return {"checkpoint-sent",
+              fmt::format("the files of the checkpoint of step {} on node '{}' are uploaded: {} "
+                          "files, {}",
+                          *e.step, e.node.str(), e.files, size_text(e.bytes))};
+    if (!e.problem.empty())
+      return {"outputs-incomplete",
+              fmt::format("node '{}' could not upload all outputs: {}", e.node.str(), e.problem)};
+    return {"outputs-uploaded", fmt::format("the outputs of node '{}' are uploaded: {} files, {}",
+                                            e.node.str(), e.files, size_text(e.bytes))};
+  }
   EventText operator()(const core::ScriptLaunched& e) const {
     std::string text = fmt::format(
         "the script would save in '{}'; muster has it save in a directory of attempt {}'s own",
@@ -209,6 +230,12 @@ struct Sayer {
         return {"unknown-files", fmt::format("'{}' is in ${{save.dir}}, and nothing that "
                                              "checkpoint.layout knows: no attempt goes on from it",
                                              e.text)};
+      case core::Note::OutputsIncomplete:
+        return {
+            "outputs-incomplete",
+            fmt::format("the job has ended before node {} had uploaded its outputs: it has gone "
+                        "silent; when it comes back, it uploads them",
+                        e.text)};
       case core::Note::InputsChanged:
         return {"inputs-changed",
                 fmt::format("inputs have other files than in earlier attempts: {}", e.text)};

@@ -157,7 +157,7 @@ void plan_in(Edge& edge, const View& view, Planned planned, const v1::PlanJobReq
     return reactor->Finish(
         rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.job.spec.name(),
                                                    refused->message)}));
-  if (const auto refused = core::refuse_inputs(view.ledger, planned.job.spec, planned.owner))
+  if (const auto refused = core::refuse_stores(view.ledger, planned.job.spec, planned.owner))
     return reactor->Finish(
         rpc::to_status({refused->code, fmt::format("planning job '{}': {}", planned.job.spec.name(),
                                                    refused->message)}));

@@ -14,6 +14,7 @@
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/attempt_inputs.h"
 #include "controller/core/model/queue.h"
+#include "controller/core/model/spec_view.h"
 #include "controller/core/model/text.h"
 #include "controller/core/placement/table_hosts.h"
 #include "controller/core/recovery/checkpoints.h"
@@ -176,10 +177,14 @@ class Folder {
     attempt.saved = event.saved;
     attempt.secrets = event.secrets;
     attempt.inputs = event.inputs;
+    attempt.output = event.output;
     attempt.placed_at = at_;
     for (const PlacedNode& placed : event.nodes) {
       hold_devices(event, placed);
-      NodePart part{.placed = placed};
+      NodePart part{.placed = placed,
+                    .uploads = event.output && placed.rank_count > 0 &&
+                               (attempt.parts.empty() || fetches_files(job.spec))};
+      if (part.uploads) ++attempt.uploaders;
       attempt.part_index[placed.node] = attempt.parts.size();
       if (part.idle()) {
         part.started = part.logs_collected = true;
@@ -204,6 +209,7 @@ class Folder {
     NodePart& part = part_of(attempt, event.node);
     if (!part.started) ++attempt.parts_started;
     part.started = true;
+    if (part.uploads) take_uploads_over(job, attempt, part);
     part.pids = event.pids;
     part.resolved = event.resolved;
     if (!is_current(job, attempt) || attempt.state != AttemptState::Live ||
@@ -252,6 +258,7 @@ class Folder {
     AttemptRecord& attempt = attempt_of(job, event.attempt);
     NodePart& part = part_of(attempt, event.node);
     if (part.swept) return;
+    if (!event.logs_follow && !part.ran()) end_uploads(attempt, part);  // it ran nothing
     sweep(job, attempt, part, event.why);
     const bool only_idle_left = std::ranges::all_of(
         attempt.parts, [](const NodePart& other) { return other.swept || other.idle(); });
@@ -391,7 +398,19 @@ class Folder {
     NodePart& part = part_of(attempt_of(job, event.attempt), event.node);
     if (part.logs_collected) return;
     part.logs_collected = true;
-    if (part.swept) close(job, event.attempt, part);
+    if (part.closed()) close(job, event.attempt, part);
+  }
+
+  void operator()(const OutputsUploaded& event) {
+    JobRecord& job = job_of(event.job);
+    AttemptRecord& attempt = attempt_of(job, event.attempt);
+    NodePart& part = part_of(attempt, event.node);
+    if (event.seal) return seal(job, attempt, event);
+    if (event.step) return note_sent(attempt, part, event);
+    if (!part.uploads) return;
+    end_uploads(attempt, part);
+    part.outputs = event;
+    if (part.closed()) close(job, event.attempt, part);
   }
 
   void operator()(const JobArchived& event) {
@@ -505,12 +524,45 @@ class Folder {
     if (is_over(attempt.state)) release_devices(key, part.placed);
     if (part.idle()) return;
     indexes_.node_parts[part.placed.node].unswept.erase(key);
-    if (part.logs_collected) close(job, attempt.number, part);
+    if (part.closed()) close(job, attempt.number, part);
   }
 
   // All of its inputs: what made one of them differ may have changed others.
   static void list_anew(JobRecord& job) {
     for (auto& [name, pin] : job.input_pins) pin.anew = true;
+  }
+
+  static void end_uploads(AttemptRecord& attempt, NodePart& part) {
+    attempt.uploader_gone |= part.uploads;
+    part.uploads = false;
+  }
+
+  static void note_sent(AttemptRecord& attempt, NodePart& part, const OutputsUploaded& event) {
+    part.sent_step = std::max(part.sent_step, *event.step);
+    if (*event.step > attempt.sending.step) attempt.sending = {.step = *event.step};
+    if (*event.step < attempt.sending.step) return;
+    ++attempt.sending.nodes;
+    attempt.sending.failed |= !event.problem.empty();
+  }
+
+  static void seal(JobRecord& job, AttemptRecord& attempt, const OutputsUploaded& event) {
+    attempt.sealed_step = std::max(attempt.sealed_step, event.step.value_or(-1));
+    const auto known = std::ranges::find_if(job.checkpoints, [&](const CheckpointRecord& one) {
+      return one.attempt == attempt.number && one.step == event.step;
+    });
+    if (known != job.checkpoints.end() && event.problem.empty()) known->uploaded = true;
+  }
+
+  // The earlier attempts have written to the same directory.
+  void take_uploads_over(JobRecord& job, const AttemptRecord& attempt, const NodePart& part) {
+    for (AttemptRecord& earlier : job.attempts) {
+      if (earlier.number >= attempt.number || earlier.parts.empty()) continue;
+      NodePart* other =
+          fetches_files(job.spec) ? earlier.part(part.placed.node) : &earlier.parts.front();
+      if (other == nullptr || !other->uploads) continue;
+      end_uploads(earlier, *other);
+      if (other->closed()) close(job, earlier.number, *other);
+    }
   }
 
   void close(JobRecord& job, AttemptNo number, NodePart& part) {

@@ -28,6 +28,7 @@
 #include "controller/core/model/limits.h"
 #include "controller/core/model/presence.h"
 #include "controller/core/placement/place.h"
+#include "controller/core/recovery/uploads.h"
 
 namespace muster::core {
 
@@ -71,11 +72,12 @@ void observe(Presence& presence, const Ledger& ledger, const Observation& observ
 
 // --- what a node should do -----------------------------------------------------------------------
 // controller/links turns it into v1.Order, and asks common/engine for the command lines.
-enum class Want : std::uint8_t { Run, Stop, Forget };
+enum class Want : std::uint8_t { Run, Stop, Upload, Forget };
 struct Assignment {
   JobId job;
   AttemptNo attempt;
   Want want = Want::Run;
+  UploadOrder upload = {};  // with Upload
   friend bool operator==(const Assignment&, const Assignment&) = default;
 };
 std::vector<Assignment> desired(const Ledger& ledger, const NodeName& node);

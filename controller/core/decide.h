@@ -30,6 +30,8 @@ Decision decide_one(const Deciding& in, const RegisterNode& input);
 Decision decide_one(const Deciding& in, const ReportFact& input);
 Decision decide_one(const Deciding& in, const ReportLogsCollected& input);
 // decide_proposal.cc
+Decision decide_one(const Deciding& in, const ProposeOutputsLost& input);
+Decision decide_one(const Deciding& in, const ProposeCheckpointLost& input);
 Decision decide_one(const Deciding& in, const ProposeSettle& input);
 Decision decide_one(const Deciding& in, const ProposePlacement& input);
 Decision decide_one(const Deciding& in, const ProposeCheckpoint& input);

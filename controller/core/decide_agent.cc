@@ -17,6 +17,7 @@
 #include "controller/core/placement/node_fit.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/fence.h"
+#include "controller/core/recovery/uploads.h"
 
 namespace muster::core {
 namespace {
@@ -216,6 +217,7 @@ class FactDecider {
       decision.events.emplace_back(
           LogsCollected{.job = job_.id, .attempt = attempt_.number, .node = event.node});
     decision.events.emplace_back(event);
+    if (auto lost = lost_outputs(part_, event)) decision.events.emplace_back(*std::move(lost));
     if (!all_well())
       breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})",
                                    event.node.str(), to_string(event.why)));
@@ -230,6 +232,16 @@ class FactDecider {
   Decision decided(NodeClockSkewed& event) const {
     if (part_.clock_ahead || std::chrono::abs(event.ahead) <= kClockSkewMin) return nothing();
     return accept(event);
+  }
+
+  Decision decided(OutputsUploaded& event) const {
+    if (!part_.uploads) return nothing();
+    const bool is_new = !event.step  ? part_.swept
+                        : event.seal ? *event.step > attempt_.sealed_step
+                                     : *event.step > part_.sent_step;
+    if (!is_new) return nothing();
+    event.problem = cut(event.problem, kSentenceBytes);
+    return accept(std::move(event));
   }
 
   // The directory is a text of the script. It goes into an environment variable, one entry a line.

@@ -223,7 +223,7 @@ Decision decide_one(const Deciding& in, const SubmitJob& input) {
       return refuse(refused->code, doing + refused->message);
     auto already = succeeded_already(in.ledger, input.archived, one);
     if (!already) return refuse(already.error().code, doing + already.error().message);
-    if (auto refused = refuse_inputs(in.ledger, one.spec, input.owner))
+    if (auto refused = refuse_stores(in.ledger, one.spec, input.owner))
       return refuse(refused->code, doing + refused->message);
     if (auto refused = refuse_secrets(in.ledger, one.spec, input.owner))
       return refuse(refused->code, doing + refused->message);

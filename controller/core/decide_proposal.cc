@@ -7,6 +7,7 @@
 #include "controller/core/decide.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/spec_view.h"
+#include "controller/core/model/text.h"
 #include "controller/core/placement/placed_table.h"
 #include "controller/core/placement/rank_files.h"
 #include "controller/core/recovery/checkpoints.h"
@@ -16,6 +17,7 @@
 #include "controller/core/recovery/notes.h"
 #include "controller/core/recovery/start_failures.h"
 #include "controller/core/recovery/unknown_success.h"
+#include "controller/core/recovery/uploads.h"
 #include "controller/core/recovery/verdict.h"
 #include "controller/core/secrets/secrets.h"
 #include "controller/core/stores/stores.h"
@@ -136,6 +138,8 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
   if (!secrets) return nothing();
   auto inputs = pinned_inputs(in.ledger, job->second, *secrets);
   if (!inputs) return nothing();
+  auto output = pinned_output(in.ledger, job->second, *secrets);
+  if (!output) return nothing();
   return accept(
       AttemptPlaced{.job = input.job,
                     .attempt = input.attempt,
@@ -145,7 +149,8 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
                     .table_sha256 = table_sha256(job->second.spec, input.attempt, input.nodes),
                     .saved = saved_before(in.ledger, job->second),
                     .secrets = *std::move(secrets),
-                    .inputs = *std::move(inputs)});
+                    .inputs = *std::move(inputs),
+                    .output = *std::move(output)});
 }
 
 Decision decide_one(const Deciding& in, const ProposeCheckpoint& input) {
@@ -227,12 +232,41 @@ Decision decide_one(const Deciding& in, const ProposeEnd& input) {
   return decision;
 }
 
+namespace {
+
+// Nodes that still have outputs are lost.
+void add_success(Decision& decision, const JobRecord& job, AttemptNo attempt) {
+  if (const auto lost = uploading_nodes(job); !lost.empty())
+    decision.events.emplace_back(AttemptNoted{.job = job.id,
+                                              .attempt = attempt,
+                                              .note = Note::OutputsIncomplete,
+                                              .node = {},
+                                              .text = some_of(lost)});
+  decision.events.emplace_back(JobEnded{.job = job.id, .outcome = Outcome::Succeeded});
+}
+
+}  // namespace
+
 Decision decide_one(const Deciding& in, const ProposeComplete& input) {
   const Current current = current_of(in.ledger, input.job, input.attempt);
   if (!current || current.job->phase != JobPhase::Completing) return nothing();
-  // As above: the journal was cut between the attempt's end and its job's end.
-  if (current.attempt->state == AttemptState::Completed)
-    return accept(JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
+  // It waited for its outputs, or, as above, the journal was cut between the attempt's end and its
+  // job's end.
+  if (current.attempt->state == AttemptState::Completed) {
+    if (current.job->cancel_requested)
+      return accept(JobEnded{
+          .job = input.job,
+          .outcome = Outcome::Cancelled,
+          .verdict = Verdict{
+              .cls = FailureClass::Operator,
+              .reason = cancelled_text(current.job->cancelled_by, current.job->cancel_reason),
+              .signature = "cancelled"}});
+    if (check_uploads(in.ledger, in.presence, *current.job, in.now, in.limits).go_on)
+      return nothing();
+    Decision decision;
+    add_success(decision, *current.job, input.attempt);
+    return decision;
+  }
   if (!nothing_runs(in.ledger, in.presence, *current.job, *current.attempt, in.now, in.limits))
     return nothing();
   if (std::string missing = success_missing(*current.job, *current.attempt); !missing.empty()) {
@@ -244,9 +278,44 @@ Decision decide_one(const Deciding& in, const ProposeComplete& input) {
   }
   const std::int64_t best_step = std::max(best_step_of(in.presence, *current.job, *current.attempt),
                                           last_step_reported(*current.attempt));
-  return accept(
-      AttemptCompleted{.job = input.job, .attempt = input.attempt, .best_step = best_step},
-      JobEnded{.job = input.job, .outcome = Outcome::Succeeded});
+  Decision decision =
+      accept(AttemptCompleted{.job = input.job, .attempt = input.attempt, .best_step = best_step});
+  if (!check_uploads(in.ledger, in.presence, *current.job, in.now, in.limits).go_on)
+    add_success(decision, *current.job, input.attempt);
+  return decision;
+}
+
+Decision decide_one(const Deciding& in, const ProposeOutputsLost& input) {
+  const auto job = in.ledger.jobs.find(input.job);
+  const AttemptRecord* attempt =
+      job == in.ledger.jobs.end() ? nullptr : job->second.attempt(input.attempt);
+  const NodePart* part = attempt == nullptr ? nullptr : attempt->part(input.node);
+  if (part == nullptr || !part->uploads || !part->swept) return nothing();
+  return accept(OutputsUploaded{.job = input.job,
+                                .attempt = input.attempt,
+                                .node = input.node,
+                                .problem = std::string(kDirectoryLost),
+                                .node_time = in.now.wall,
+                                .controller_time = in.now.wall});
+}
+
+Decision decide_one(const Deciding& in, const ProposeCheckpointLost& input) {
+  const auto job = in.ledger.jobs.find(input.job);
+  const AttemptRecord* attempt =
+      job == in.ledger.jobs.end() ? nullptr : job->second.attempt(input.attempt);
+  const NodePart* part = attempt == nullptr ? nullptr : attempt->part(input.node);
+  if (part == nullptr) return nothing();
+  const auto lost =
+      checkpoint_lost(in.ledger, in.presence, job->second, *attempt, *part, in.now, in.limits);
+  if (!lost) return nothing();
+  return accept(OutputsUploaded{.job = input.job,
+                                .attempt = input.attempt,
+                                .node = input.node,
+                                .problem = "the node is lost",
+                                .step = lost->step,
+                                .seal = lost->seal,
+                                .node_time = in.now.wall,
+                                .controller_time = in.now.wall});
 }
 
 Decision decide_one(const Deciding& in, const ProposeCaughtUp& input) {
@@ -294,12 +363,14 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
         .fault_time = in.now.wall,
         .detected_at = in.now.wall});
   }
-  decision.events.emplace_back(NodeSwept{.job = input.job,
-                                         .attempt = input.attempt,
-                                         .node = input.node,
-                                         .why = SweptWhy::Rebooted,
-                                         .node_time = in.now.wall,
-                                         .controller_time = in.now.wall});
+  const NodeSwept swept{.job = input.job,
+                        .attempt = input.attempt,
+                        .node = input.node,
+                        .why = SweptWhy::Rebooted,
+                        .node_time = in.now.wall,
+                        .controller_time = in.now.wall};
+  decision.events.emplace_back(swept);
+  if (auto lost = lost_outputs(*part, swept)) decision.events.emplace_back(*std::move(lost));
   return decision;
 }
 

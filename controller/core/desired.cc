@@ -3,6 +3,7 @@
 
 #include "common/engine/model/engine.h"
 #include "controller/core/core.h"
+#include "controller/core/recovery/uploads.h"
 
 namespace muster::core {
 namespace {
@@ -25,6 +26,12 @@ std::vector<Assignment> desired(const Ledger& ledger, const NodeName& node) {
     const bool runs =
         record.attempt(number)->state == AttemptState::Live && !auxiliaries_are_over(record);
     wanted.push_back({.job = job, .attempt = number, .want = runs ? Want::Run : Want::Stop});
+  }
+  for (const auto& [job, number] : parts->second.open) {
+    const JobRecord& record = ledger.jobs.at(job);
+    const AttemptRecord& attempt = *record.attempt(number);
+    if (const auto due = upload_due(record, attempt, *attempt.part(node)))
+      wanted.push_back({.job = job, .attempt = number, .want = Want::Upload, .upload = *due});
   }
   const auto& closed = parts->second.closed;
   const auto newest =

@@ -74,6 +74,11 @@ void dump_part(std::string& out, const NodePart& part) {
   if (part.resolved.ByteSizeLong() > 0)
     out += fmt::format("      resolved {} programs={}\n", fmt::join(part.resolved.env(), " "),
                        fmt::join(part.resolved.programs(), " "));
+  if (part.uploads) out += "      uploads\n";
+  if (part.outputs)
+    out += fmt::format("      outputs files={} bytes={} '{}'\n", part.outputs->files,
+                       part.outputs->bytes, part.outputs->problem);
+  if (part.sent_step >= 0) out += fmt::format("      sent step={}\n", part.sent_step);
   if (part.clock_ahead)
     out +=
         fmt::format("      clock ahead {} ms\n", *part.clock_ahead / std::chrono::milliseconds(1));
@@ -118,6 +123,11 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
       verdict_text(attempt.verdict), attempt.charged, attempt.best_step, attempt.fence,
       attempt.cancelled, attempt.drained.str(), attempt.parts_started, attempt.parts_swept,
       attempt.ranks_well, attempt.ranks_exited);
+  if (attempt.output)
+    out += fmt::format("    output '{}' sending={} on {}/{}{} sealed={}{}\n",
+                       attempt.output->secret, attempt.sending.step, attempt.sending.nodes,
+                       attempt.uploaders, attempt.sending.failed ? " failed" : "",
+                       attempt.sealed_step, attempt.uploader_gone ? " uploader gone" : "");
   for (const auto& [what, note] : attempt.notes)
     out += fmt::format("    note {} node={} step={} '{}'\n", static_cast<int>(what),
                        note.node.str(), note.step.value_or(-1), note.text);
@@ -229,9 +239,10 @@ std::string dump(const JobRecord& job) {
     out += fmt::format("  input {} {} anew={}\n", input, pin.contents_sha256, pin.anew);
   for (const AttemptRecord& attempt : job.attempts) dump_attempt(out, attempt);
   for (const CheckpointRecord& checkpoint : job.checkpoints) {
-    out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} quarantined={}\n",
+    out += fmt::format("  checkpoint {}:{} '{}' bytes={} shards={} at={} quarantined={}{}\n",
                        checkpoint.attempt.value, checkpoint.step, checkpoint.path, checkpoint.bytes,
-                       checkpoint.shards, time_text(checkpoint.at), checkpoint.quarantined);
+                       checkpoint.shards, time_text(checkpoint.at), checkpoint.quarantined,
+                       checkpoint.uploaded ? " uploaded" : "");
   }
   return out;
 }

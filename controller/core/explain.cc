@@ -12,22 +12,13 @@
 #include "controller/core/placement/fitting_jobs.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/fence.h"
+#include "controller/core/recovery/uploads.h"
 
 namespace muster::core {
 namespace {
 
-constexpr std::size_t kNodesNamed = 6;
 // How many jobs ahead are checked to find the one that blocks the others.
 constexpr std::size_t kAheadConsideredMax = 64;
-
-std::string some_of(const std::vector<std::string>& nodes) {
-  const std::vector<std::string> named(
-      nodes.begin(),
-      nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), kNodesNamed)));
-  std::string text = fmt::format("'{}'", fmt::join(named, "', '"));
-  if (nodes.size() > kNodesNamed) text += fmt::format(" and {} more", nodes.size() - kNodesNamed);
-  return text;
-}
 
 void explain_queued(std::vector<std::string>& lines, const Ledger& ledger, const Presence& presence,
                     const JobRecord& job, Now now, const Limits& limits) {
@@ -289,6 +280,11 @@ std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
       break;
     }
     case JobPhase::Completing: {
+      if (attempt->state == AttemptState::Completed) {
+        lines.push_back(fmt::format("it has ended well; its outputs are uploaded by {}",
+                                    some_of(uploading_nodes(job))));
+        break;
+      }
       std::vector<std::string> unswept;
       for (const NodePart& part : attempt->parts) {
         if (!part.swept) unswept.push_back(part.placed.node.str());

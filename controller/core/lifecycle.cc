@@ -20,7 +20,8 @@ std::string_view meaning(JobPhase phase) {
       return "the attempt is broken: its ranks are being stopped, and its fence decides when the "
              "next attempt may start";
     case JobPhase::Completing:
-      return "every rank ended with status 0, and the nodes make sure that no process is left";
+      return "every rank ended with status 0, and the nodes make sure that no process is left; "
+             "then they upload outputs, while the devices are free";
     case JobPhase::Succeeded: return "final: the job has ended as `success` asks";
     case JobPhase::Failed: return "final: the job has ended, and the verdict says why";
     case JobPhase::Cancelled:

@@ -39,6 +39,14 @@ v1::Orders standing_orders(const Ledger& ledger, const std::vector<Assignment>& 
   *orders.mutable_lineage() = to_proto(ledger.lineage);
   for (const Assignment& assignment : wanted) {
     if (assignment.want == Want::Run) continue;
+    if (assignment.want == Want::Upload) {
+      v1::UploadOrder& upload = *orders.add_uploads();
+      upload.set_job_id(assignment.job.str());
+      upload.set_attempt(assignment.attempt.value);
+      if (assignment.upload.step) upload.set_step(*assignment.upload.step);
+      upload.set_seal(assignment.upload.seal);
+      continue;
+    }
     v1::Order& order = *orders.add_orders();
     order.set_job_id(assignment.job.str());
     order.set_attempt(assignment.attempt.value);

@@ -11,6 +11,7 @@
 #include "controller/core/recovery/fence.h"
 #include "controller/core/recovery/next_attempt.h"
 #include "controller/core/recovery/notes.h"
+#include "controller/core/recovery/uploads.h"
 
 namespace muster::core {
 namespace {
@@ -37,7 +38,7 @@ class Proposer {
     for (const JobId& id : ledger_.indexes.unsettled)
       out_.inputs.emplace_back(ProposeSettle{.predecessor = id});
     placements();
-    for (const auto& [node, parts] : ledger_.indexes.node_parts) find_lost_logs(node, parts);
+    for (const auto& [node, parts] : ledger_.indexes.node_parts) find_lost_parts(node, parts);
     archive();
     return std::move(out_);
   }
@@ -82,13 +83,28 @@ class Proposer {
   }
 
   void consider_completing(const JobRecord& job, const AttemptRecord& attempt) {
-    if (attempt.state == AttemptState::Completed ||
-        nothing_runs(ledger_, presence_, job, attempt, now_, limits_)) {
+    const bool completed = attempt.state == AttemptState::Completed;
+    const UploadsCheck uploads =
+        completed ? check_uploads(ledger_, presence_, job, now_, limits_) : UploadsCheck();
+    if (completed ? job.cancel_requested || !uploads.go_on
+                  : nothing_runs(ledger_, presence_, job, attempt, now_, limits_)) {
       out_.inputs.emplace_back(ProposeComplete{.job = job.id, .attempt = attempt.number});
       return;
     }
+    sooner(out_.wake_at, uploads.check_at);
+    if (completed) return find_lost_checkpoints(job);
     for (const NodePart& part : attempt.parts)
       sooner(out_.wake_at, check_part(ledger_, presence_, job, part, now_, limits_).over_at);
+  }
+
+  void find_lost_checkpoints(const JobRecord& job) {
+    for (const AttemptRecord& attempt : job.attempts) {
+      for (const NodePart& part : attempt.parts) {
+        if (checkpoint_lost(ledger_, presence_, job, attempt, part, now_, limits_))
+          out_.inputs.emplace_back(ProposeCheckpointLost{
+              .job = job.id, .attempt = attempt.number, .node = part.placed.node});
+      }
+    }
   }
 
   // What no fact of a rank reports: the node itself is gone, has changed, or does not answer the
@@ -173,18 +189,22 @@ class Proposer {
     }
   }
 
-  // The part is swept, and its logs can never be complete. Nobody else will report that.
-  void find_lost_logs(const NodeName& name, const NodeParts& parts) {
+  // The part is swept, and its logs and outputs are gone. Nobody else will report that.
+  void find_lost_parts(const NodeName& name, const NodeParts& parts) {
     for (const AttemptKey& key : parts.open) {
       if (parts.unswept.contains(key)) continue;
       const NodePart& part = *ledger_.jobs.at(key.first).attempt(key.second)->part(name);
-      if (!logs_gone(key, part.placed) && !is_forgotten(presence_, name, key)) continue;
-      out_.inputs.emplace_back(
-          ReportLogsCollected{.job = key.first, .attempt = key.second, .node = name});
+      if (!directory_gone(key, part.placed) && !is_forgotten(presence_, name, key)) continue;
+      if (!part.logs_collected)
+        out_.inputs.emplace_back(
+            ReportLogsCollected{.job = key.first, .attempt = key.second, .node = name});
+      if (part.uploads)
+        out_.inputs.emplace_back(
+            ProposeOutputsLost{.job = key.first, .attempt = key.second, .node = name});
     }
   }
   // The node is back with another state directory, or on another boot without this run directory.
-  [[nodiscard]] bool logs_gone(const AttemptKey& key, const PlacedNode& placed) const {
+  [[nodiscard]] bool directory_gone(const AttemptKey& key, const PlacedNode& placed) const {
     const auto seen = presence_.nodes.find(placed.node);
     const auto node = ledger_.nodes.find(placed.node);
     if (seen == presence_.nodes.end() || node == ledger_.nodes.end() || node->second.dead)

@@ -58,6 +58,7 @@ core::Note from_record(pb::Note note, Trouble& trouble) {
     case pb::NOTE_LOSS_NOT_FINITE: return core::Note::LossNotFinite;
     case pb::NOTE_UNKNOWN_FILES: return core::Note::UnknownFiles;
     case pb::NOTE_INPUTS_CHANGED: return core::Note::InputsChanged;
+    case pb::NOTE_OUTPUTS_INCOMPLETE: return core::Note::OutputsIncomplete;
     case pb::NOTE_UNSPECIFIED:
     case pb::Note_INT_MIN_SENTINEL_DO_NOT_USE_:
     case pb::Note_INT_MAX_SENTINEL_DO_NOT_USE_: break;
@@ -285,6 +286,8 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
       for (const pb::PinnedInput& one : from.inputs())
         to.inputs.push_back(
             {.input = one.input(), .profile = one.profile(), .secret = one.secret()});
+      if (from.has_output())
+        to.output = {.profile = from.output().profile(), .secret = from.output().secret()};
       return to;
     }
     case pb::Record::kAgentFact: {

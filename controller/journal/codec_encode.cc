@@ -37,6 +37,7 @@ pb::Note to_record(core::Note note) {
     case core::Note::LossNotFinite: return pb::NOTE_LOSS_NOT_FINITE;
     case core::Note::UnknownFiles: return pb::NOTE_UNKNOWN_FILES;
     case core::Note::InputsChanged: return pb::NOTE_INPUTS_CHANGED;
+    case core::Note::OutputsIncomplete: return pb::NOTE_OUTPUTS_INCOMPLETE;
   }
   return pb::NOTE_UNSPECIFIED;
 }
@@ -239,6 +240,10 @@ struct Writer {
       input.set_input(one.input);
       *input.mutable_profile() = one.profile;
       input.set_secret(one.secret);
+    }
+    if (from.output) {
+      *to.mutable_output()->mutable_profile() = from.output->profile;
+      to.mutable_output()->set_secret(from.output->secret);
     }
   }
   void operator()(const core::FactKind auto& from) const {

@@ -11,6 +11,7 @@
 #include "controller/core/chains/start_point.h"
 #include "controller/core/journal_end/lost_end.h"
 #include "controller/core/model/spec_view.h"
+#include "controller/core/recovery/uploads.h"
 #include "controller/launch/bounds.h"
 
 namespace muster::controller {
@@ -100,6 +101,20 @@ void add_staged(v1::NodeLaunch& launch, const core::JobRecord& job,
   }
 }
 
+void add_upload(v1::NodeLaunch& launch, const core::JobRecord& job,
+                const core::AttemptRecord& attempt, const core::NodePart& part,
+                const std::string& out_dir) {
+  v1::OutputUpload& upload = *launch.mutable_upload();
+  upload.set_url(job.spec.outputs().to());
+  upload.set_dir(out_dir);
+  *upload.mutable_profile() = attempt.output->profile;
+  upload.set_secret(attempt.output->secret);
+  *upload.mutable_include() = job.spec.outputs().include();
+  if (job.spec.outputs().has_every()) *upload.mutable_every() = job.spec.outputs().every();
+  upload.set_rate_limit(job.spec.outputs().rate_limit());
+  upload.set_seals(&part == &core::sealing_part(attempt));
+}
+
 }  // namespace
 
 engine::LaunchRequest launch_request(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved,
@@ -159,6 +174,8 @@ Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::Attem
   if (!plan) return fail(plan.error());
   v1::NodeLaunch launch = engine::node_launch(request, *plan, part);
   if (placed.rank_count > 0) add_staged(launch, job, attempt);
+  if (attempt.output && attempt.parts[part].uploads)
+    add_upload(launch, job, attempt, attempt.parts[part], request.out_dir);
   if (const std::size_t bytes = launch.ByteSizeLong(); bytes > kPartBytesSendable) {
     return fail(ErrorCode::InvalidArgument,
                 "planning job '" + job.spec.name() + "' attempt " +

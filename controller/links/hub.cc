@@ -123,18 +123,30 @@ FileRelay::Giver* Hub::SendFiles(grpc::CallbackServerContext* context, v1::SendF
 
 namespace {
 
-// The part of a live attempt for whose start a node asks for something. Null: it is not to start
-// it, or not any more.
+// The part of the attempt that is placed on the node that asks, on its present instance. Nullptr:
+// there is none.
 template <class Request>
-const core::NodePart* part_to_start(const core::Ledger& ledger, const Request& request) {
+const core::NodePart* part_of(const core::Ledger& ledger, const Request& request) {
   const auto job = ledger.jobs.find(JobId(request.job_id()));
   const core::AttemptRecord* attempt =
       job == ledger.jobs.end() ? nullptr : job->second.attempt(AttemptNo(request.attempt()));
   const core::NodePart* part =
       attempt == nullptr ? nullptr : attempt->part(NodeName(request.node()));
-  return part == nullptr || part->swept || attempt->state != core::AttemptState::Live ||
-                 part->placed.instance.str() != request.instance() ||
+  return part == nullptr || part->placed.instance.str() != request.instance() ||
                  request.cluster_id() != ledger.cluster.str()
+             ? nullptr
+             : part;
+}
+
+// The part of a live attempt for whose start a node asks for something. Null: it is not to start
+// it, or not any more.
+template <class Request>
+const core::NodePart* part_to_start(const core::Ledger& ledger, const Request& request) {
+  const core::NodePart* part = part_of(ledger, request);
+  return part == nullptr || part->swept ||
+                 ledger.jobs.at(JobId(request.job_id()))
+                         .attempt(AttemptNo(request.attempt()))
+                         ->state != core::AttemptState::Live
              ? nullptr
              : part;
 }
@@ -207,22 +219,29 @@ grpc::ServerUnaryReactor* Hub::FetchSecrets(grpc::CallbackServerContext* context
   const bool taken =
       ask(request->ByteSizeLong(), [this, reactor, request, response](const View& view) {
         const JobId job(request->job_id());
-        const core::NodePart* part = part_to_start(view.ledger, *request);
-        if (part == nullptr || part->idle() || part->started || part->start_failed ||
-            options_.secrets == nullptr) {
+        const core::NodePart* part = part_of(view.ledger, *request);
+        const bool starts = part != nullptr && part_to_start(view.ledger, *request) == part &&
+                            !part->idle() && !part->started && !part->start_failed;
+        if (part == nullptr || (!starts && !part->uploads) || options_.secrets == nullptr) {
           check_own(view, NodeName(request->node()), job, AttemptNo(request->attempt()),
                     "fetching secrets");
           return reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION, not_to_start(*request)});
         }
         const core::JobRecord& record = view.ledger.jobs.at(job);
         const auto attempt = AttemptNo(request->attempt());
-        options_.secrets_loop->post("secrets", [this, reactor, response, spec = record.spec,
-                                                pinned = record.attempt(attempt)->secrets] {
-          auto given = options_.secrets->give(pinned, spec);
-          if (!given) return reactor->Finish(rpc::to_status(given.error()));
-          *response = *std::move(given);
-          reactor->Finish(grpc::Status::OK);
-        });
+        std::vector<core::PinnedSecret> pinned = record.attempt(attempt)->secrets;
+        // After the start the node uploads outputs, and gets the key of their store alone.
+        if (!starts)
+          std::erase_if(pinned, [&](const core::PinnedSecret& one) {
+            return one.name != record.attempt(attempt)->output->secret;
+          });
+        options_.secrets_loop->post(
+            "secrets", [this, reactor, response, spec = record.spec, pinned = std::move(pinned)] {
+              auto given = options_.secrets->give(pinned, spec);
+              if (!given) return reactor->Finish(rpc::to_status(given.error()));
+              *response = *std::move(given);
+              reactor->Finish(grpc::Status::OK);
+            });
       });
   if (!taken)
     reactor->Finish(

@@ -5,7 +5,7 @@
         proxy.counts["GET"]                   # answered since the last clear()
         proxy.cut = lambda path: ...          # true: the connection is closed in the middle of the answer
         proxy.endless = lambda path: ...      # true: the answer is a MiB longer, and does not end
-        proxy.gate.clear(); proxy.gate.set()  # GETs wait for it
+        proxy.gate.clear(); proxy.gate.set()  # GETs wait for it, or what is in proxy.gates
         proxy.gated = lambda path: ...        # true: this one does; else it goes on
         proxy.away()                          # until back(): nobody listens
         proxy.slam()                          # until away() and back(): connections end at once; proxy.slammed counts them
@@ -32,7 +32,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         proxy = self.server.proxy
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length) if length else None
-        if self.command == "GET" and proxy.gated(self.path):
+        if self.command in proxy.gates and proxy.gated(self.path):
             with proxy.changed:
                 proxy.waiting += 1
                 proxy.changed.notify_all()
@@ -100,6 +100,7 @@ class CountingProxy:
         self.counts, self.paths = collections.Counter(), []
         self.cut = self.endless = lambda path: False
         self.gated = lambda path: True
+        self.gates = ("GET",)
         self.gate = threading.Event()
         self.gate.set()
         self.changed = threading.Condition()

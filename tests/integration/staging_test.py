@@ -148,18 +148,20 @@ class Tutorial(EngineTest):
     files = {CONFIG: configuration(epochs=EPOCHS, per_epoch=PER_EPOCH, ranks=RANKS, save_steps=4)}
 
     def setUp(self):
-        end, self.proxy = serve_objects(self, self.cluster, self.cluster.work)
-        wiki, weights = os.path.join(self.cluster.work, "wiki"), os.path.join(self.cluster.work, "weights")
+        disk = self.cluster.path(f"of-{self.id().rpartition('.')[2]}")
+        os.mkdir(disk)
+        self.end, self.proxy = serve_objects(self, self.cluster, disk)
+        wiki, weights = os.path.join(disk, "wiki"), os.path.join(disk, "weights")
         fill(wiki, {f"train/wiki4096.mindrecord{number}": hashlib.sha256(bytes([number])).digest() * 30_000 for number in range(5)})
         fill(wiki, {"train/wiki4096.mindrecord0.db": b"an index", "train/more/part 6": b"x", "other/not asked for": b"y"})
         fill(weights, {f"rank_{rank}/llama2_7b.ckpt": state.ckpt_bytes({"weights": f"{state.mix(rank):016x}"}, []) for rank in range(RANKS)})
-        end.put(wiki, "data/wiki")
-        end.put(weights, "data/weights")
+        self.end.put(wiki, "data/wiki")
+        self.end.put(weights, "data/weights")
         self.expected = {"--train_dataset_dir": digests_below(os.path.join(wiki, "train")), "--load_checkpoint": digests_below(weights)}
         self.count = sum(map(len, self.expected.values()))
 
-    def train(self, name, **more):
-        launch = {"config": CONFIG, "mode": "finetune", "args": TUTORIAL}
+    def train(self, name, words="", **more):
+        launch = {"config": CONFIG, "mode": "finetune", "args": TUTORIAL + words}
         return self.submit(name, "mindformers", launch, **more)
 
     def check_found(self, job, record, attempt):
@@ -207,6 +209,30 @@ class Tutorial(EngineTest):
         self.check_found(again, of_again, 1)
         self.check_nothing_new()
         self.assertEqual(of_again.losses(), record.losses(), "the fault and the resume have changed no loss")
+
+    def test_what_it_saves_goes_where_its_command_line_says(self):
+        job, record = self.train("uploaded", words=" --remote_save_url s3://data/runs/7", step_ms=UNHURRIED)
+
+        def uploaded():
+            return [one for one in self.cluster.show(job).get("checkpoints", []) if one.get("uploaded")]
+
+        with record.staying(14):
+            wait_until(uploaded, what="a checkpoint in the store while the job trains")
+            saved = self.end.names("data/runs/7")
+            step = int(uploaded()[-1]["step"])
+            for rank in range(RANKS):
+                files = [name for name in saved if f"/rank_{rank}/" in name and name.endswith(".ckpt")]
+                self.assertTrue(files, f"rank {rank} of step {step}: {saved}")
+        killed = self.kill_one(job, record, at=22)
+        self.cluster.wait(job)
+        self.check_blame(job, killed)
+        for starts in (record.starts(1), record.starts(2)):
+            for start in starts.values():
+                self.assertNotIn("--remote_save_url", start["argv"], "run_mindformer.py uploads nothing itself")
+        out = os.path.join(self.cluster.dir, "controller", "outputs", job)
+        self.assertEqual(self.end.differences(out, "data/runs/7")[:2000], "", self.cluster.story(job))
+        attempts = {name.split("/")[1] for name in self.end.names("data/runs/7") if name.startswith("checkpoints/")}
+        self.assertEqual(attempts, {"attempt-1", "attempt-2"})
 
 
 # ---- one node

@@ -4,6 +4,7 @@
     port = serve_http(test, folder)
     end = S3End(test, folder); end.port                            # s3rver, which tests/s3_end/install puts into build/s3_end
     end.put(path, "data/wiki")                                     # what is below `path`, into bucket "data"
+    end.differences(path, "data/wiki")                             # from what is below `path`
 """
 
 import os
@@ -60,6 +61,20 @@ class S3End:
 
     def put(self, path, to, *options):
         """By rclone, with `options` of it."""
-        remote = f":s3,provider=Other,access_key_id={self.USER},secret_access_key={self.KEY},endpoint='http://127.0.0.1:{self.port}',force_path_style=true:{to}"
+        self._rclone("copy", *options, path, self._remote(to), check=True)
+
+    def differences(self, path, at):
+        """What rclone says about files below `path` that are not there, or have other bytes; "": none. It reads both."""
+        done = self._rclone("check", "--download", "--one-way", "--fast-list", path, self._remote(at))
+        return "" if done.returncode == 0 else done.stderr
+
+    def names(self, below):
+        return sorted(self._rclone("lsf", "--recursive", "--files-only", self._remote(below)).stdout.splitlines())
+
+    def _remote(self, path):
+        return f":s3,provider=Other,access_key_id={self.USER},secret_access_key={self.KEY},endpoint='http://127.0.0.1:{self.port}',force_path_style=true:{path}"
+
+    @staticmethod
+    def _rclone(verb, *words, check=False):
         environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-        subprocess.run(["rclone", "copy", "--config", "/dev/null", *options, path, remote], env=environment, check=True, capture_output=True)
+        return subprocess.run(["rclone", verb, "--config", "/dev/null", *words], env=environment, check=check, capture_output=True, text=True)

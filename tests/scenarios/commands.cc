@@ -88,6 +88,7 @@ v1::JobSpec spec_of(const Command& command) {
   if (const std::string storage = command.option("storage"); !storage.empty())
     spec.mutable_checkpoint()->set_storage(storage == "shared" ? v1::CHECKPOINT_STORAGE_SHARED
                                                                : v1::CHECKPOINT_STORAGE_LOCAL);
+  spec.mutable_outputs()->set_to(command.option("outputs"));
   spec.mutable_resume()->set_enabled(command.option("resume", "yes") == "yes");
   auto& recovery = *spec.mutable_recovery();
   recovery.set_max_restarts(number_of(command.option("max_restarts", "20")));
@@ -180,6 +181,8 @@ void node(World& world, const Command& command) {
         fmt::format("{}", number_of(command.option("server", "0")) * 16 + id));
   }
   agent.inventory.set_knows_secrets(command.option("secrets", "yes") == "yes");
+  agent.inventory.set_uploads(command.option("uploads", "yes") == "yes");
+  agent.inventory.set_rclone("1.60.1");
   for (const std::string& label : list_of(command.option("label")))
     (*agent.inventory.mutable_labels())[label.substr(0, label.find(':'))] =
         label.substr(label.find(':') + 1);
@@ -439,6 +442,7 @@ void swept(World& world, const Command& command) {
     }
     v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
     fact.mutable_swept()->set_why(swept_why(reason));
+    fact.mutable_swept()->set_logs_follow(reason == "ended" || reason == "stopped");
     report(world, node, std::move(fact));
   }
 }
@@ -504,6 +508,24 @@ void outputs(World& world, const Command& command) {
   for (const std::string& one : list_of(command.option("sees", node)))
     reading.add_instances(world.agents.at(one).instance);
   world.see(heard);
+}
+
+// Without names: every node of the attempt that is heard.
+void uploaded(World& world, const Command& command) {
+  const core::AttemptRecord attempt = attempt_named(world, command);
+  for (const core::NodePart& part : attempt.parts) {
+    const std::string node = part.placed.node.str();
+    const bool named = command.words.size() > 1 && world.agents.contains(command.word(1));
+    if (named ? !command.has_word(node) : !part.uploads || !world.agents.at(node).heartbeats)
+      continue;
+    v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
+    v1::OutputsUploaded& end = *fact.mutable_outputs_uploaded();
+    end.set_problem(command.option("problem"));
+    end.set_files(number_of(command.option("files", end.problem().empty() ? "2" : "0")));
+    if (command.has("step")) end.set_step(std::stol(command.option("step")));
+    end.set_seal(command.has_word("seal"));
+    report(world, node, std::move(fact));
+  }
 }
 
 void logs(World& world, const Command& command) {
@@ -590,19 +612,27 @@ void label(World& world, const Command& command) {
   world.put(std::move(input));
 }
 
-core::OwnedName secret_of(const Command& command) {
+core::OwnedName owned_name(const Command& command) {
   const bool shared = command.option("shared", "no") == "yes";
   return {
       .owner = shared ? "" : command.option("owner"), .shared = shared, .name = command.word(0)};
 }
 
 void set_secret(World& world, const Command& command) {
-  world.put(
-      core::SetSecret{.key = secret_of(command), .item = command.option("item"), .actor = "owner"});
+  world.put(core::SetSecret{
+      .key = owned_name(command), .item = command.option("item"), .actor = "owner"});
 }
 
 void remove_secret(World& world, const Command& command) {
-  world.put(core::RemoveSecret{.key = secret_of(command), .actor = "owner"});
+  world.put(core::RemoveSecret{.key = owned_name(command), .actor = "owner"});
+}
+
+void set_store(World& world, const Command& command) {
+  v1::StoreProfile profile;
+  profile.set_url(command.option("url"));
+  profile.set_endpoint(command.option("endpoint"));
+  world.put(
+      core::SetStore{.key = owned_name(command), .profile = std::move(profile), .actor = "owner"});
 }
 
 struct Verb {
@@ -625,6 +655,7 @@ constexpr Verb kVerbs[] = {
     {"first-step", first_step},
     {"heartbeat", heartbeat},
     {"outputs", outputs},
+    {"uploaded", uploaded},
     {"logs", logs},
     {"stage", stage},
     {"submit-chain", submit_chain},
@@ -646,6 +677,7 @@ constexpr Verb kVerbs[] = {
     {"label", label},
     {"set-secret", set_secret},
     {"remove-secret", remove_secret},
+    {"set-store", set_store},
     {"remove-node",
      [](World& world, const Command& command) {
        world.put(core::RemoveNode{.node = NodeName(command.word(0)), .actor = "owner"});

@@ -128,6 +128,13 @@ class Describer : test::AccessText {
     return head(event) + fmt::format("the clock of {} is {:+} s off", event.node.str(),
                                      event.ahead / std::chrono::seconds(1));
   }
+  std::string operator()(const core::OutputsUploaded& event) const {
+    const std::string what = !event.step  ? "outputs"
+                             : event.seal ? fmt::format("the mark of step {}", *event.step)
+                                          : fmt::format("the checkpoint of step {}", *event.step);
+    return head(event) + fmt::format("{} of {} uploaded: {} files{}{}", what, event.node.str(),
+                                     event.files, event.problem.empty() ? "" : ", ", event.problem);
+  }
   std::string operator()(const core::ScriptLaunched& event) const {
     return head(event) + fmt::format("its script would save in {}{}", event.save,
                                      event.weights_alone ? ", weights alone" : "");
@@ -154,6 +161,8 @@ class Describer : test::AccessText {
   std::string operator()(const core::AttemptNoted& event) const {
     if (event.note == core::Note::UnknownFiles)
       return head(event) + fmt::format("has saved what its layout does not know, '{}'", event.text);
+    if (event.note == core::Note::OutputsIncomplete)
+      return head(event) + fmt::format("outputs incomplete: not all of {}", event.text);
     return head(event) + fmt::format("loss not finite at step {}", event.step.value_or(-1));
   }
   std::string operator()(const core::AttemptCompleted& event) const {
@@ -206,6 +215,7 @@ std::string describe(core::Want want) {
   switch (want) {
     case core::Want::Run: return "run";
     case core::Want::Stop: return "stop";
+    case core::Want::Upload: return "upload";
     case core::Want::Forget: return "forget";
   }
   return "?";
@@ -223,6 +233,10 @@ std::string describe_job(const core::Ledger& ledger, const core::JobRecord& job)
                                                                          : "no verdict");
     text += attempt.caught_up_at ? ", caught up\n" : "\n";
   }
+  for (const core::CheckpointRecord& checkpoint : job.checkpoints)
+    if (checkpoint.uploaded)
+      text += fmt::format("  the checkpoint of step {} of attempt {} is uploaded\n",
+                          checkpoint.step, checkpoint.attempt.value);
   for (const auto& [node, holders] : ledger.indexes.device_holders) {
     for (const auto& [device, key] : holders) {
       if (key.first == job.id)

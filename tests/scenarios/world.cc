@@ -191,6 +191,20 @@ void World::tell_orders() {
       say(fmt::format("  order {}: {} {}", name, describe(want), describe(state_.ledger, key)));
     }
     sent = wanted;
+    std::set<std::string> uploads;
+    for (const v1::UploadOrder& order : orders->standing.uploads()) {
+      const core::AttemptKey key{JobId(order.job_id()), AttemptNo(order.attempt())};
+      uploads.insert(
+          fmt::format("upload {}{} of {}", order.seal() ? "the mark of " : "",
+                      order.has_step() ? fmt::format("step {}", order.step()) : "everything",
+                      describe(state_.ledger, key)));
+    }
+    for (const std::string& upload : uploads) {
+      if (uploads_[name].contains(upload)) continue;
+      stamp();
+      say(fmt::format("  order {}: {}", name, upload));
+    }
+    uploads_[name] = std::move(uploads);
   }
 }
 

@@ -83,6 +83,7 @@ class World : private core::TurnWatcher {
   std::size_t checked_ = 0;
   // The newest orders of each node, over its connections.
   std::map<std::string, std::map<core::AttemptKey, core::Want>> orders_;
+  std::map<std::string, std::set<std::string>> uploads_;  // by node, as printed
   bool in_batch_ = false;
   std::string trace_;
 };

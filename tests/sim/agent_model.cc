@@ -37,6 +37,7 @@ void AgentModel::launch() {
   outbox_ = agent::Outbox();
   stale_orders_.reset();
   scans_.clear();
+  uploads_.clear();
   spawned_.clear();
   sweeping_.clear();
   signalled_.clear();
@@ -101,6 +102,7 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
     seen.launch_sound = true;
     seen.boot_id = dir.launch_boot;
     for (const v1::RankProcess& rank : dir.launch->ranks()) seen.ranks.push_back(rank.rank());
+    seen.uploads = dir.launch->has_upload();
   }
   if (!dir.claim) {
     const auto spawned = spawned_.find(run);
@@ -173,6 +175,12 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
         seen.clock_ahead = mark.ahead;
         seen.clock_ahead_at = mark.at;
         break;
+      case AgentMark::Kind::Uploaded:
+        seen.note_outputs({.problem = mark.text,
+                           .step = mark.upload.step,
+                           .seal = mark.upload.seal,
+                           .at = mark.at});
+        break;
     }
   }
   return seen;
@@ -213,6 +221,7 @@ void AgentModel::refresh() {
   note_first_steps();
   for (int round = 0; round < 16; ++round) {
     const std::optional<v1::Orders> orders = ordered();
+    if (orders) obey_uploads(*orders);
     const std::vector<agent::Action> actions =
         agent::reconcile(self_, orders ? &*orders : nullptr, observe(), false);
     bool did_something = false;

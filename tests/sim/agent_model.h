@@ -63,6 +63,9 @@ class AgentModel : public Actor {
   void store_identity_later();
   void last_scan(const agent::RunKey& run);
   void heartbeat();
+  void obey_uploads(const v1::Orders& orders);
+  void upload_next();
+  void end_upload(const UploadTask& task, const std::string& problem);
   void add_reading(v1::Heartbeat& heartbeat, const agent::RunKey& run, const RunDir& dir) const;
   void renew_leases(BootTime from);
   void mark(const agent::RunKey& run, AgentMark mark);
@@ -81,6 +84,12 @@ class AgentModel : public Actor {
   std::set<agent::RunKey> sweeping_;
   std::map<agent::RunKey, BootTime> signalled_;
   std::map<agent::RunKey, bool> scans_;  // of swept runs, for checkpoints; true: done
+  struct Upload {
+    bool under_way = false;
+    std::uint64_t number = 0;  // of the upload that is under way
+  };
+  std::map<UploadTask, Upload> uploads_;  // that are wanted, and have not ended
+  std::uint64_t last_upload_ = 0;
   std::uint64_t heartbeats_ = 0, unanswered_ = 0, heartbeat_timer_ = 0;
   Time stored_at_ = 0;  // when the last write of the identity is done
   // The sending time of the agent's newest message that the controller has answered.

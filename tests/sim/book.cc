@@ -4,12 +4,19 @@
 
 #include <utility>
 
+#include "controller/core/model/fact.h"
+
 namespace muster::sim {
 namespace {
 
 std::string key(const std::string& job, std::uint32_t attempt, const std::string& node,
                 std::string_view kind, std::string_view rank = "") {
   return fmt::format("{}.{} {} {} {}", job, attempt, node, kind, rank);
+}
+
+std::string upload_text(const v1::OutputsUploaded& uploaded) {
+  if (!uploaded.has_step()) return {};
+  return fmt::format("{}{}", uploaded.step(), uploaded.seal() ? " seal" : "");
 }
 
 }  // namespace
@@ -33,6 +40,9 @@ std::string natural_key(const NodeName& node, const v1::Fact& fact) {
       return key(fact.job_id(), fact.attempt(), "", "script-launched");
     case v1::Fact::kNodeClockSkewed:
       return key(fact.job_id(), fact.attempt(), node.str(), "clock-skewed");
+    case v1::Fact::kOutputsUploaded:
+      return key(fact.job_id(), fact.attempt(), node.str(), "outputs-uploaded",
+                 upload_text(fact.outputs_uploaded()));
     case v1::Fact::WHAT_NOT_SET: break;
   }
   return {};
@@ -54,6 +64,9 @@ std::string natural_key(const core::EventBody& body) {
     return key(it->job.str(), it->attempt.value, "", "script-launched");
   if (const auto* it = std::get_if<core::NodeClockSkewed>(&body))
     return key(it->job.str(), it->attempt.value, it->node.str(), "clock-skewed");
+  if (const auto* it = std::get_if<core::OutputsUploaded>(&body))
+    return key(it->job.str(), it->attempt.value, it->node.str(), "outputs-uploaded",
+               upload_text(core::fact_of(*it).outputs_uploaded()));
   if (const auto* it = std::get_if<core::AuxiliaryExited>(&body))
     return key(it->job.str(), it->attempt.value, it->node.str(), "auxiliary-exited", it->name);
   return {};

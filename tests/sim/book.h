@@ -46,6 +46,8 @@ struct Book {
   std::map<NodeName, Time> struck;
   // Last time that a heartbeat's acknowledgement was sent to it.
   std::map<NodeName, Time> last_ack;
+  // What each node has uploaded without a problem; with `seal`: the mark.
+  std::map<UploadTask, std::set<NodeName>> uploaded;
   std::set<JobId> cancel_asked;
   std::map<RequestId, JobId> replied;
 

@@ -272,6 +272,7 @@ void ControllerModel::fill(v1::NodeLaunch& launch, const core::JobRecord& job,
   *launch.mutable_orphan_grace() = job.spec.recovery().orphan_grace();
   *launch.mutable_stop_grace() = job.spec.recovery().stop_grace();
   launch.mutable_watching()->set_world_size(attempt.world_size());
+  if (attempt.output && part.uploads) launch.mutable_upload()->set_url(job.spec.outputs().to());
   // If it starts only with the weights, the program begins at step 0.
   if (attempt.resume && (!attempt.resume->from_start || core::goes_on_from_start(job.spec))) {
     launch.mutable_resume()->set_step(attempt.resume->step);

@@ -75,7 +75,7 @@ inline constexpr std::array kFaults = {
 };
 
 // Things that are counted only by name; each of them must happen, too.
-inline constexpr std::array<std::string_view, 16> kMustBeSeen = {
+inline constexpr std::array<std::string_view, 20> kMustBeSeen = {
     "chain submitted",
     "whole chain cancelled",
     "started from a stage's checkpoint: weights",
@@ -91,7 +91,11 @@ inline constexpr std::array<std::string_view, 16> kMustBeSeen = {
     "node drained",
     "node undrained",
     "node drained after the storm",
-    "broken by the deadline of a drain"};
+    "broken by the deadline of a drain",
+    "a checkpoint is whole in the store",
+    "everything uploaded while the job goes on elsewhere",
+    "outputs uploaded",
+    "outputs incomplete"};
 
 struct Coverage {
   std::array<std::uint64_t, kFaults.size()> faults{};

@@ -107,6 +107,11 @@ struct Text : test::AccessText {
     return fmt::format("clock skewed: {} on {}: {} s", run(event), event.node.str(),
                        event.ahead / std::chrono::seconds(1));
   }
+  std::string operator()(const core::OutputsUploaded& event) const {
+    return fmt::format("outputs uploaded: {} on {}: step {}{}: {} files {}", run(event),
+                       event.node.str(), event.step.value_or(-1), event.seal ? " seal" : "",
+                       event.files, event.problem);
+  }
   std::string operator()(const core::ScriptLaunched& event) const {
     return fmt::format("script launched: {} would save in {}{}", run(event), event.save,
                        event.weights_alone ? ", weights alone" : "");
@@ -130,9 +135,10 @@ struct Text : test::AccessText {
   }
   std::string operator()(const core::AttemptNoted& event) const {
     return fmt::format("noted: {}: {} {}", run(event),
-                       event.note == core::Note::UnknownFiles    ? "unknown files"
-                       : event.note == core::Note::InputsChanged ? "inputs changed"
-                                                                 : "loss not finite",
+                       event.note == core::Note::UnknownFiles        ? "unknown files"
+                       : event.note == core::Note::OutputsIncomplete ? "outputs incomplete"
+                       : event.note == core::Note::InputsChanged     ? "inputs changed"
+                                                                     : "loss not finite",
                        event.text);
   }
   std::string operator()(const core::AttemptCompleted& event) const {

@@ -33,6 +33,7 @@ class Invariant {
                        std::int64_t /*step*/) {}
   virtual void stopping(const Machine&, const agent::RunKey&) {}
   virtual void sweeping(const Machine&, const agent::RunKey&) {}
+  virtual void uploading(const Machine&, const UploadTask&) {}
   virtual void fact_sent(const Machine&, const v1::Fact&) {}
   virtual void orders_taken(const Machine&, const v1::Orders&, std::uint64_t /*order*/) {}
   // The agent's state directory was wiped, or put back from an older copy.
@@ -57,5 +58,6 @@ std::vector<std::unique_ptr<Invariant>> fence_invariants(World& world);
 std::vector<std::unique_ptr<Invariant>> durable_invariants(World& world);
 std::vector<std::unique_ptr<Invariant>> truth_invariants(World& world);
 std::vector<std::unique_ptr<Invariant>> drain_invariants(World& world);
+std::vector<std::unique_ptr<Invariant>> upload_invariants(World& world);
 
 }  // namespace muster::sim

@@ -31,8 +31,17 @@ class DurableBeforeVisible : public Invariant {
     // Another instance cannot know what an earlier one ran; it knows only that nothing of it is
     // left.
     if (part->placed.instance != instance && !fact.has_swept()) return;
+    if (fact.has_outputs_uploaded() && means_nothing(*attempt, *part, fact.outputs_uploaded()))
+      return;
     if (const std::string key = natural_key(node, fact); !world_.watch.book().facts.contains(key))
       broken(fmt::format("'{}' was acknowledged and is not durable", key));
+  }
+  // A newer one is known, or a later attempt uploads it all.
+  static bool means_nothing(const core::AttemptRecord& attempt, const core::NodePart& part,
+                            const v1::OutputsUploaded& uploaded) {
+    if (!part.uploads) return true;
+    if (!uploaded.has_step()) return false;
+    return (uploaded.seal() ? attempt.sealed_step : part.sent_step) >= uploaded.step();
   }
   void ordered(const NodeName& node, const v1::Orders& orders) override {
     const Book& book = world_.watch.book();
@@ -83,7 +92,10 @@ class AckedNeverLost : public Invariant {
     std::set<std::string> there;
     for (const auto& [id, job] : ledger.jobs) collect(job, there);
     for (const std::string& key : book.acked) {
-      if (there.contains(key) || !ledger.jobs.contains(JobId(key.substr(0, key.find('.')))))
+      // Of checkpoints that were uploaded, only the newest is kept.
+      const bool of_checkpoint = key.contains(" outputs-uploaded ") && !key.ends_with(' ');
+      if (of_checkpoint || there.contains(key) ||
+          !ledger.jobs.contains(JobId(key.substr(0, key.find('.')))))
         continue;
       return broken(fmt::format("'{}' was acknowledged and is gone", key));
     }
@@ -103,6 +115,7 @@ class AckedNeverLost : public Invariant {
         if (part.clock_ahead)
           there.insert(natural_key(
               core::NodeClockSkewed{.job = job.id, .attempt = attempt.number, .node = node}));
+        if (part.outputs) there.insert(natural_key(*part.outputs));
         if (part.swept)
           there.insert(
               natural_key(core::NodeSwept{.job = job.id, .attempt = attempt.number, .node = node}));

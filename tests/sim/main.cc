@@ -139,11 +139,9 @@ int run_mutants(const Knobs& knobs, std::uint64_t most, unsigned threads) {
   fmt::print("{:<22} {:>6}  {}\n", "broken on purpose", "seed", "caught by");
   for (const MutantRow& row : kMutants) {
     Sum sum;
-    if (row.seed != 0)
-      sum = run_many(short_ones, row.seed, row.seed, row.mutant, row.expected, 1);
+    if (row.seed != 0) sum = run_many(short_ones, row.seed, row.seed, row.mutant, row.expected, 1);
     const bool moved = row.seed != 0 && sum.broken.empty();
-    if (sum.broken.empty())
-      sum = run_many(short_ones, 1, most, row.mutant, row.expected, threads);
+    if (sum.broken.empty()) sum = run_many(short_ones, 1, most, row.mutant, row.expected, threads);
     if (sum.broken.empty()) {
       all = false;
       fmt::print("{:<22} {:>6}  NOT CAUGHT in {} histories\n", row.name, "", sum.histories);

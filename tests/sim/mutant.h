@@ -72,6 +72,11 @@ enum class Mutant {
   SweepBeforeScan,        // a sweep is reported before what was saved last is searched for
   PortEarly,              // a port is free again although rank 0's node is not swept
   DrainForgotten,         // placement uses nodes that drain
+  MarkTooEarly,           // a checkpoint gets its mark when one node has uploaded its files
+  UploadWhileItRuns,      // everything is uploaded although a later attempt writes there
+  // Nodes wait for the files of a checkpoint of one that uploads no more.
+  WaitForGoneUploads,
+  WaitForLostUploads,  // a job waits for the outputs of a node that is lost
 };
 
 struct MutantRow {
@@ -91,7 +96,7 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::OrdersBeforeSync, "orders-before-sync", "durable-before-visible"},
     MutantRow{Mutant::LoseSyncedTail, "lose-synced-tail",
               "acknowledged-never-lost journal-not-behind"},
-    MutantRow{Mutant::ForgetHolders, "forget-holders", "device-exclusive", 704},
+    MutantRow{Mutant::ForgetHolders, "forget-holders", "device-exclusive", 70},
     MutantRow{Mutant::SilenceIsDeath, "silence-is-death",
               "no-step-after-next-exec one-current-attempt broken-for-a-cause"},
     MutantRow{Mutant::ShortGrace, "short-grace",
@@ -105,7 +110,7 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::SkipSweep, "skip-sweep", "swept-is-true"},
     MutantRow{Mutant::StopOnAbsence, "stop-on-absence", "stop-is-explicit"},
     MutantRow{Mutant::IgnoreInstance, "ignore-instance", "start-once", 139},
-    MutantRow{Mutant::IgnoreBoot, "ignore-boot", "start-once swept-is-true", 986},
+    MutantRow{Mutant::IgnoreBoot, "ignore-boot", "start-once swept-is-true", 1631},
     MutantRow{Mutant::StaleOrders, "stale-orders", "orders-never-older"},
     MutantRow{Mutant::LeaseWithoutEcho, "lease-without-echo",
               "no-step-after-next-exec one-current-attempt device-exclusive", 3451},
@@ -141,12 +146,18 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::FenceWithoutReachable, "fence-without-reachable",
               "no-step-after-next-exec one-current-attempt device-exclusive"},
     MutantRow{Mutant::ForgetBeforeLogs, "forget-before-logs", "everything-closes"},
-    MutantRow{Mutant::StartTimeoutForSilent, "start-timeout-for-silent", "broken-for-a-cause", 692},
+    MutantRow{Mutant::StartTimeoutForSilent, "start-timeout-for-silent", "broken-for-a-cause",
+              3128},
     MutantRow{Mutant::PastTheInbox, "past-the-inbox", "broken-for-a-cause", 2422},
     MutantRow{Mutant::SigtermBeforeWrite, "sigterm-before-write", "exits-are-true"},
     MutantRow{Mutant::SweepBeforeScan, "sweep-before-scan", "goes-on-from-the-newest"},
     MutantRow{Mutant::PortEarly, "port-early", "port-exclusive", 1779},
     MutantRow{Mutant::DrainForgotten, "drain-forgotten", "drain-is-kept"},
+    MutantRow{Mutant::MarkTooEarly, "mark-too-early", "a-mark-comes-last"},
+    MutantRow{Mutant::UploadWhileItRuns, "upload-while-it-runs", "uploads-when-nothing-writes"},
+    MutantRow{Mutant::WaitForGoneUploads, "wait-for-gone-uploads",
+              "everything-ends everything-closes"},
+    MutantRow{Mutant::WaitForLostUploads, "wait-for-lost-uploads", "everything-ends"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {

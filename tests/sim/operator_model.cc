@@ -22,6 +22,7 @@ OperatorModel::OperatorModel(World& world)
       renames_(world.scenario.seed * kNumbersOfRenames + 1) {}
 
 void OperatorModel::begin() {
+  if (world_.scenario.has_store) keep_store();
   if (renames_.percent(kHistoriesWithRenames)) rename_some();
   if (!rng_.percent(kHistoriesWithDrains)) return;
   drain_some();
@@ -37,6 +38,18 @@ bool OperatorModel::drains(const NodeName& node) const {
 void OperatorModel::ask(core::Input input) {
   if (!world_.controller.listening() || rng_.one_in(20)) return;
   world_.controller.ask(std::move(input), [](const core::Answer&) {});
+}
+
+// A lost end of the journal may take it.
+void OperatorModel::keep_store() {
+  if (world_.controller.listening() && world_.controller.ledger().stores.empty()) {
+    core::SetStore input{
+        .key = {.owner = {}, .shared = true, .name = "all"}, .profile = {}, .actor = "owner"};
+    input.profile.set_url("webdav://out");
+    input.profile.set_endpoint("http://out.example.org");
+    world_.controller.ask(std::move(input), [](const core::Answer&) {});
+  }
+  world_.timeline.after(kSecond, [this] { keep_store(); });
 }
 
 void OperatorModel::drain_some() {

@@ -36,6 +36,7 @@ class OperatorModel {
   void undrain_all_others();
   void drain_in_calm();
   void must_be_empty(const NodeName& node);
+  void keep_store();
   void rename_some();
   void remove_renamed(const NodeName& node);
   void ask(core::Input input);

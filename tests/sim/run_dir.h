@@ -37,15 +37,24 @@ struct WorkerEvent {
   bool orphaned = false;  // for a StopRequested
 };
 
+// As in v1.UploadOrder.
+struct UploadTask {
+  agent::RunKey run;
+  std::optional<std::int64_t> step;
+  bool seal = false;
+  friend auto operator<=>(const UploadTask&, const UploadTask&) = default;
+};
+
 struct AgentMark {
-  enum class Kind { Refused, Swept, FirstStep, ClockSkewed };
+  enum class Kind { Refused, Swept, FirstStep, ClockSkewed, Uploaded };
   Kind kind{};
   WallTime at{};
   v1::StartFailure why{};    // for a Refused
   v1::SweptWhy swept_why{};  // for a Swept
   std::string text;
   std::int64_t step = 0;
-  Duration ahead{};  // for a ClockSkewed
+  Duration ahead{};        // for a ClockSkewed
+  UploadTask upload = {};  // for an Uploaded; `text`: the problem
 };
 
 struct RunDir {

@@ -119,6 +119,25 @@ void make_stages(Scenario& scenario) {
   }
 }
 
+// In one history of three, most jobs have their outputs uploaded.
+void make_outputs(Scenario& scenario) {
+  Rng rng(scenario.seed * 0xBF58476D1CE4E5B9ULL + 15);
+  scenario.has_store = rng.one_in(3);
+  if (!scenario.has_store) return;
+  for (JobPlan& plan : scenario.jobs) {
+    if (rng.one_in(4)) continue;
+    plan.upload_time = rng.between(1, rng.one_in(4) ? 40 : 8) * kSecond;
+    plan.upload_fails = static_cast<std::uint64_t>(rng.between(5, 40));
+    plan.spec.mutable_outputs()->set_to("webdav://out/" + plan.name);
+    // Attempts that nobody disturbs, so that checkpoints are uploaded while they go on.
+    if (rng.one_in(2)) plan.total_steps += 20;
+    if (rng.one_in(3)) continue;
+    plan.spec.mutable_checkpoint()->set_storage(v1::CHECKPOINT_STORAGE_LOCAL);
+    // A start may take so much longer; the histories are short.
+    set(*plan.spec.mutable_runtime()->mutable_setup_timeout(), kSecond);
+  }
+}
+
 }  // namespace
 
 const JobPlan& Scenario::plan(const std::string& name) const {
@@ -147,6 +166,7 @@ Scenario make_scenario(const Knobs& knobs, Rng& rng) {
     scenario.jobs.push_back(make_plan(scenario, number, rng));
   make_chains(scenario);
   make_stages(scenario);
+  make_outputs(scenario);
   return scenario;
 }
 

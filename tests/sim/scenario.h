@@ -50,6 +50,9 @@ struct JobPlan {
   std::string starts_from;
   v1::StartAs as = v1::START_AS_WEIGHTS;
   bool cancels_all = false;  // cancelling it cancels the whole chain
+  // If its outputs are uploaded: how long one upload takes at most, and one in how many fails.
+  Time upload_time = 0;
+  std::uint64_t upload_fails = 0;
 };
 
 struct Knobs {
@@ -70,6 +73,7 @@ struct Scenario {
   // Sometimes an older journal is restored, and its loss is accepted. Not every history does this,
   // because no invariant can cover what was lost then.
   bool loses_journal_ends = false;
+  bool has_store = false;  // jobs may have outputs.to
 
   [[nodiscard]] const JobPlan& plan(const std::string& name) const;
 };

@@ -15,7 +15,8 @@ namespace muster::sim {
 void Invariant::broken(std::string text) const { world_.watch.report(name(), std::move(text)); }
 
 Watch::Watch(World& world) : world_(world) {
-  for (auto make : {fence_invariants, durable_invariants, truth_invariants, drain_invariants}) {
+  for (auto make : {fence_invariants, durable_invariants, truth_invariants, drain_invariants,
+                    upload_invariants}) {
     for (auto& one : make(world)) all_.push_back(std::move(one));
   }
 }
@@ -70,6 +71,12 @@ void Watch::orphaned(const Machine& machine, const agent::RunKey& run, bool had_
     return fmt::format("{}: worker of {} is on its own: {}", machine.name().str(), describe(run),
                        had_lease ? "lease over" : "no lease");
   });
+}
+void Watch::uploading(const Machine& machine, const UploadTask& task) {
+  for (const auto& one : all_) one->uploading(machine, task);
+}
+void Watch::uploaded(const Machine& machine, const UploadTask& task) {
+  book_.uploaded[task].insert(machine.name());
 }
 void Watch::fact_sent(const Machine& machine, const v1::Fact& fact) {
   if (book_.facts.contains(natural_key(machine.name(), fact)))

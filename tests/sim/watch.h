@@ -33,6 +33,8 @@ class Watch {
   void stopping(const Machine& machine, const agent::RunKey& run);
   void sweeping(const Machine& machine, const agent::RunKey& run);
   void orphaned(const Machine& machine, const agent::RunKey& run, bool had_lease);
+  void uploading(const Machine& machine, const UploadTask& task);
+  void uploaded(const Machine& machine, const UploadTask& task);  // without a problem
   void fact_sent(const Machine& machine, const v1::Fact& fact);
   void state_replaced(const Machine& machine);
   void orders_taken(const Machine& machine, const v1::Orders& orders, std::uint64_t order);

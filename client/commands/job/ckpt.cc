@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
@@ -52,12 +54,17 @@ void print_checkpoints(const Context& context, const v1::Job& job) {
                                   {"AGE", render::Align::Right},
                                   {"PATH"}},
                       .rows = {}};
+  const bool uploads = !job.spec().outputs().to().empty();
+  if (uploads) table.columns.insert(table.columns.end() - 1, render::Column{"UPLOADED"});
   for (const auto& checkpoint : job.checkpoints()) {
     table.rows.push_back(
         {fmt::format("{}{}", checkpoint.step(), checkpoint.quarantined() ? " (quarantined)" : ""),
          fmt::format("{}", checkpoint.attempt()), fmt::format("{}", checkpoint.shards()),
          render::bytes_text(checkpoint.bytes()),
          render::duration_text(now - to_wall(checkpoint.at())), checkpoint.path()});
+    if (!uploads) continue;
+    std::vector<std::string>& row = table.rows.back();
+    row.insert(row.end() - 1, checkpoint.uploaded() ? "yes" : "no");
   }
   fmt::print("{}", render::to_text(table, context.out, 0));
 }

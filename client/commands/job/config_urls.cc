@@ -61,6 +61,11 @@ bool is_read(const v1::JobSpec& spec, const std::string& key) {
          std::ranges::find(engine->input_keys, key) != engine->input_keys.end();
 }
 
+bool is_output(const v1::JobSpec& spec, const std::string& place) {
+  const engine::Engine* engine = engine::find_engine(spec.engine());
+  return engine != nullptr && !engine->output_key.empty() && place == engine->output_key;
+}
+
 bool is_config(const v1::JobSpec& spec, const std::string& file) {
   namespace fs = std::filesystem;
   const fs::path code = spec.code().at();
@@ -107,20 +112,37 @@ std::string input_of(v1::JobSpec& spec, const ConfigUrl& one) {
 
 }  // namespace
 
+namespace {
+
+// Behind the user's own changes.
+void change_config(v1::LaunchSpec& launch, const v1::JobSpec& spec, const std::string& place,
+                   const std::string& value) {
+  v1::ConfigPatch* file = nullptr;
+  for (v1::ConfigPatch& known : *launch.mutable_patch())
+    if (is_config(spec, known.file())) file = &known;
+  if (file == nullptr) {
+    file = launch.add_patch();
+    file->set_file(launch.config());
+  }
+  v1::ConfigChange& change = *file->add_changes();
+  change.set_at(place);
+  change.set_value(value);
+}
+
+}  // namespace
+
 void take_config_urls(v1::JobSpec& spec) {
   for (const ConfigUrl& one : config_urls(spec)) {
-    if (!is_read(spec, one.key) || !store::parse_url(one.url)) continue;
+    if (!store::parse_url(one.url)) continue;
     v1::LaunchSpec& launch = *spec.mutable_launch();
-    v1::ConfigPatch* file = nullptr;  // behind the user's own changes
-    for (v1::ConfigPatch& known : *launch.mutable_patch())
-      if (is_config(spec, known.file())) file = &known;
-    if (file == nullptr) {
-      file = launch.add_patch();
-      file->set_file(launch.config());
+    if (is_read(spec, one.key)) {
+      change_config(launch, spec, one.place,
+                    fmt::format("\"${{inputs.{}}}\"", input_of(spec, one)));
+    } else if (is_output(spec, one.place) &&
+               (spec.outputs().to().empty() || spec.outputs().to() == one.url)) {
+      spec.mutable_outputs()->set_to(one.url);
+      change_config(launch, spec, one.place, "null");
     }
-    v1::ConfigChange& change = *file->add_changes();
-    change.set_at(one.place);
-    change.set_value(fmt::format("\"${{inputs.{}}}\"", input_of(spec, one)));
   }
 }
 
@@ -128,9 +150,12 @@ std::vector<std::string> config_url_notes(const v1::JobSpec& spec) {
   std::vector<std::string> notes;
   for (const ConfigUrl& one : config_urls(spec)) {
     const auto url = store::parse_url(one.url);
-    const std::string why = is_read(spec, one.key) && !url
-                                ? ": " + url.error().message
-                                : ", in object storage: muster copies nothing from or to it";
+    const bool is_taken = is_read(spec, one.key) || is_output(spec, one.place);
+    const std::string why =
+        is_taken && !url ? ": " + url.error().message
+        : is_output(spec, one.place)
+            ? fmt::format(": muster copies outputs to '{}' alone (outputs.to)", spec.outputs().to())
+            : ", in object storage: muster copies nothing from or to it";
     notes.push_back(fmt::format("launch.config '{}': {} is '{}'{}", spec.launch().config(),
                                 one.place, one.url, why));
   }

@@ -96,6 +96,8 @@ class DeepSpeedLayout final : public CheckpointLayout {
     return name == kLatest || name == "zero_to_fp32.py";
   }
 
+  [[nodiscard]] bool is_mark(std::string_view name) const override { return name == kLatest; }
+
  private:
   // The file is written in place. So it may be empty, or name a directory that is not there.
   static std::optional<std::int64_t> latest_step(const FileView& files, const std::string& dir,

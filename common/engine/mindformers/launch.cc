@@ -281,7 +281,7 @@ void check_arguments(const v1::JobSpec& spec, const CommandLine& command, Proble
 }
 
 // run_mindformer.py copies from and to object storage only where it finds ModelArts' variables.
-// Elsewhere it trains with --remote_save_url, uploads nothing and says nothing.
+// Elsewhere it copies nothing, and says nothing.
 void check_no_object_storage(const CommandLine& command, Problems& problems) {
   constexpr std::array<std::string_view, 2> kSchemes = {"obs://", "s3://"};
   for (std::size_t i = 0; i < command.size(); ++i) {
@@ -298,13 +298,9 @@ void check_no_object_storage(const CommandLine& command, Problems& problems) {
         {.key = command[i].key,
          .message = fmt::format(
              "{}{}'{}' is in object storage: outside ModelArts run_mindformer.py copies nothing "
-             "from or to it{}",
-             ranktable::shown(name), name.empty() ? "" : " ", ranktable::shown(value),
-             name == "--remote_save_url"
-                 ? ", and this release of muster uploads nothing; leave it out, and copy the "
-                   "output directory yourself"
-                 : "; write inputs: {data: URL} and ${inputs.data} here, so that muster fetches "
-                   "it")});
+             "from or to it; write inputs: {{data: URL}} and ${{inputs.data}} here, so that muster "
+             "fetches it",
+             ranktable::shown(name), name.empty() ? "" : " ", ranktable::shown(value))});
   }
 }
 

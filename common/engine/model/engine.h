@@ -209,6 +209,9 @@ struct Engine {
   std::span<const std::string_view> input_keys = {};
   // Those whose values, up to the next argument, may be the beginnings of names of files to read.
   std::span<const std::string_view> prefix_options = {};
+  // The option with the URL that outputs go to. It is taken out of the arguments: muster uploads.
+  std::string_view output_option = {};
+  std::string_view output_key = {};  // the same in its configuration, at the top
   bool own_arguments = false;  // it has a parser of arguments of its own, whose flags muster knows
   // Whether its ranks find each other by a rank table, as launch.launcher has it.
   bool (*by_table)(const v1::JobSpec&) = nullptr;

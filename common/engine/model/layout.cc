@@ -70,6 +70,8 @@ std::string FileView::part(const std::string&, std::uint64_t, std::size_t) const
 
 bool CheckpointLayout::is_own(std::string_view name) const { return name == kTracker; }
 
+bool CheckpointLayout::is_mark(std::string_view name) const { return name == kTracker; }
+
 LinkPlan CheckpointLayout::resume_links(const FileView&, const std::string& save_dir,
                                         std::int64_t step) const {
   return links(save_dir, step);

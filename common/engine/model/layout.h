@@ -103,6 +103,8 @@ class CheckpointLayout {
   // Whether the engine itself writes an entry of this name into a save directory, in addition to
   // whole checkpoints. Such an entry is never another program's, regardless of its content.
   [[nodiscard]] virtual bool is_own(std::string_view name) const;
+  // Whether the engine writes a file of this name when a checkpoint is whole, to say so.
+  [[nodiscard]] virtual bool is_mark(std::string_view name) const;
 };
 // Whether both rows find the same files: what one has saved, the other can start from.
 bool same_files(std::string_view one, std::string_view other);

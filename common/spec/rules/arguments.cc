@@ -46,6 +46,10 @@ class Arguments {
 
   void run() {
     for (int i = 0; i < words_.size(); ++i) {
+      if (const std::string_view option = draft_.engine->output_option; !option.empty())
+        while (i < words_.size() && take_output(value_of(option, words_, i), i)) {
+        }
+      if (i == words_.size()) break;
       for (const std::string_view option : draft_.engine->input_options)
         if (const auto one = value_of(option, words_, i); one && is_url(*one)) take(*one);
       for (const std::string_view option : draft_.engine->prefix_options)
@@ -72,6 +76,20 @@ class Arguments {
     words_[one.word].replace(
         one.at, std::string::npos,
         fmt::format("${{inputs.{}}}{}{}", input, below.empty() ? "" : "/", below));
+  }
+
+  // True: the argument that began at words[first] is gone.
+  bool take_output(const std::optional<DataArgument>& one, int first) {
+    if (!one || !is_url(*one)) return false;
+    std::string& to = *draft_.spec.mutable_outputs()->mutable_to();
+    if (const auto url = store::parse_url(from(*one)); !url)
+      wrong(*one, url.error().message);
+    else if (!to.empty() && to != from(*one))
+      wrong(*one, fmt::format("outputs.to is '{}'; leave one of the two out", shown(to)));
+    else
+      to = from(*one);
+    words_.DeleteSubrange(first, one->word - first + 1);
+    return true;
   }
 
   void take(const DataArgument& one) {

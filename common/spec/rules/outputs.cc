@@ -1,10 +1,23 @@
 // The rules of outputs.
 #include <fmt/format.h>
 
+#include <chrono>
+#include <string>
+#include <vector>
+
 #include "common/spec/keys/values.h"
+#include "common/spec/rules/checks.h"
 #include "common/spec/rules/rules.h"
+#include "common/store/selection.h"
+#include "common/store/store_url.h"
 
 namespace muster::spec {
+namespace {
+
+using std::chrono::seconds;
+constexpr std::chrono::minutes kEvery{10};
+
+}  // namespace
 
 void check_outputs(Draft& draft) {
   const std::string& dir = draft.spec.output_dir();
@@ -13,6 +26,38 @@ void check_outputs(Draft& draft) {
         "outputs.dir",
         fmt::format("'{}' is not absolute (an absolute directory; empty: chosen by the controller)",
                     shown(dir)));
+  const v1::OutputSpec& outputs = draft.spec.outputs();
+  if (outputs.to().empty()) {
+    if (!outputs.include().empty())
+      draft.problem("outputs.include", "says what is uploaded, and outputs.to does not say where");
+    if (outputs.has_every() && outputs.every().seconds() != seconds(kEvery).count())
+      draft.problem("outputs.every", "says when to upload, and outputs.to does not say where");
+    if (outputs.rate_limit() > 0)
+      draft.problem("outputs.rate_limit", "limits uploads, and outputs.to does not say where");
+    if (draft.spec.has_outputs()) draft.spec.mutable_outputs()->clear_every();
+    if (outputs.ByteSizeLong() == 0) draft.spec.clear_outputs();
+    return;
+  }
+  if (!outputs.has_every())
+    draft.spec.mutable_outputs()->mutable_every()->set_seconds(seconds(kEvery).count());
+  check_duration(draft, "outputs.every", outputs.every(), seconds(1), std::chrono::hours(24));
+  const auto url = store::parse_url(outputs.to());
+  if (!url)
+    draft.problem("outputs.to", fmt::format("'{}': {}", shown(outputs.to()), url.error().message));
+  else if (url->scheme == store::Scheme::Http || url->scheme == store::Scheme::Https)
+    draft.problem("outputs.to", fmt::format("'{}': a web server takes no files; take a bucket, "
+                                            "WebDAV, sftp or dir",
+                                            shown(outputs.to())));
+  if (const std::string& saves = draft.spec.checkpoint().dir();
+      saves.starts_with('/') && (dir.empty() || !saves.starts_with(dir + "/")))
+    draft.problem("outputs.to",
+                  fmt::format("copies what is below ${{out}}, and checkpoint.dir ('{}') is not; "
+                              "write it below ${{out}}",
+                              shown(saves)));
+  if (const auto sound = store::Selection::check(
+          std::vector<std::string>(outputs.include().begin(), outputs.include().end()));
+      !sound)
+    draft.problem("outputs.include", sound.error().message);
 }
 
 }  // namespace muster::spec

@@ -172,7 +172,8 @@ struct AttemptPlaced {
   std::string table_sha256;             // of the rank table; empty: no table
   std::vector<SavedBefore> saved = {};  // by earlier jobs, for what a node's script may load
   std::vector<PinnedSecret> secrets = {};
-  std::vector<PinnedInput> inputs = {};  // those that are in stores
+  std::vector<PinnedInput> inputs = {};               // those that are in stores
+  std::optional<PinnedOutput> output = std::nullopt;  // not set: outputs go nowhere
 };
 // --- what agents report (muster.v1.Fact; fact.h converts) ----------------------------------------
 // `node_time` is by the node's own wall clock. `controller_time` is the same moment by the
@@ -280,6 +281,22 @@ struct NodeClockSkewed {
   WallTime controller_time{};
   InstanceId instance = {};
 };
+// The node has uploaded what it has of the job's outputs, or has given up. With a step: of that
+// checkpoint; with `seal`: the mark that it is whole. Without: everything, after the node was
+// swept; once for each attempt and node that uploads.
+struct OutputsUploaded {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  std::string problem = {};  // a sentence; empty: all are there
+  std::optional<std::int64_t> step = {};
+  bool seal = false;
+  WallTime node_time;
+  WallTime controller_time{};
+  InstanceId instance = {};
+};
 // In a node's script, the first launch that saves checkpoints, which muster redirected. Once for
 // each attempt; the first report counts, from any node.
 struct ScriptLaunched {
@@ -342,7 +359,7 @@ struct AttemptEnded {
 };
 // Something that a user should know and that changes nothing. Each note comes once for each
 // attempt.
-enum class Note { LossNotFinite, UnknownFiles, InputsChanged };
+enum class Note { LossNotFinite, UnknownFiles, InputsChanged, OutputsIncomplete };
 struct AttemptNoted {
   JobId job;
   AttemptNo attempt;
@@ -350,6 +367,7 @@ struct AttemptNoted {
   NodeName node;
   std::optional<std::int64_t> step = {};  // LossNotFinite: the step of that loss
   std::string text = {};  // UnknownFiles: one of the files. InputsChanged: their names.
+                          // OutputsIncomplete: of nodes that were lost.
 };
 // The attempt reached the best step of the broken attempt again. This closes the incident.
 struct CaughtUp {
@@ -407,7 +425,8 @@ using EventBody =
                  TombstoneDropped, AuxiliaryExited, PredecessorSucceeded, AttemptNoted,
                  ScriptLaunched, NodeClockSkewed, NodeDrained, NodeUndrained, NodeLabelled,
                  NodeRemoved, TokenCreated, TokenRevoked, CertificateIssued, CertificateRevoked,
-                 NodeRenamed, AuthorityChanged, SecretSet, SecretRemoved, StoreSet, StoreRemoved>;
+                 NodeRenamed, AuthorityChanged, SecretSet, SecretRemoved, StoreSet, StoreRemoved,
+                 OutputsUploaded>;
 
 struct Event {
   WallTime at{};  // time of the batch that accepted it

@@ -148,6 +148,13 @@ void take(const v1::ScriptLaunched& from, ScriptLaunched& to, std::string& /*unk
 void take(const v1::NodeClockSkewed& from, NodeClockSkewed& to, std::string& /*unknown*/) {
   to.ahead = to_duration(from.ahead());
 }
+void take(const v1::OutputsUploaded& from, OutputsUploaded& to, std::string& /*unknown*/) {
+  to.files = from.files();
+  to.bytes = from.bytes();
+  to.problem = from.problem();
+  if (from.has_step()) to.step = from.step();
+  to.seal = from.seal();
+}
 
 // --- and back ------------------------------------------------------------------------------------
 void put(v1::Fact& fact, const NodeStarted& from) {
@@ -208,6 +215,14 @@ void put(v1::Fact& fact, const ScriptLaunched& from) {
 void put(v1::Fact& fact, const NodeClockSkewed& from) {
   *fact.mutable_node_clock_skewed()->mutable_ahead() = to_proto(from.ahead);
 }
+void put(v1::Fact& fact, const OutputsUploaded& from) {
+  v1::OutputsUploaded& to = *fact.mutable_outputs_uploaded();
+  to.set_files(from.files);
+  to.set_bytes(from.bytes);
+  to.set_problem(from.problem);
+  if (from.step) to.set_step(*from.step);
+  to.set_seal(from.seal);
+}
 
 template <class Event, class From>
 FactEvent made(const v1::Fact& fact, const FactSource& source, const From& from) {
@@ -239,6 +254,8 @@ FactEvent event_of(const v1::Fact& fact, const FactSource& source) {
       return made<ScriptLaunched>(fact, source, fact.script_launched());
     case v1::Fact::kNodeClockSkewed:
       return made<NodeClockSkewed>(fact, source, fact.node_clock_skewed());
+    case v1::Fact::kOutputsUploaded:
+      return made<OutputsUploaded>(fact, source, fact.outputs_uploaded());
     case v1::Fact::WHAT_NOT_SET: break;
   }
   return {};

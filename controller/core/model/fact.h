@@ -17,7 +17,7 @@ namespace muster::core {
 
 // The kinds of events that agents report.
 using FactBody = std::variant<NodeStarted, NodeStartFailed, RankExited, NodeSwept, FirstStep,
-                              AuxiliaryExited, ScriptLaunched, NodeClockSkewed>;
+                              AuxiliaryExited, ScriptLaunched, NodeClockSkewed, OutputsUploaded>;
 
 template <class Event, class Kinds>
 inline constexpr bool kIsOneOf = false;

@@ -166,6 +166,19 @@ struct ProposeSwept {
   AttemptNo attempt;
   NodeName node;
 };
+// The node has lost the run's directory before it had uploaded outputs.
+struct ProposeOutputsLost {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+};
+// The node is lost, and the others wait for its files of a checkpoint, or for the mark of one,
+// before they upload everything.
+struct ProposeCheckpointLost {
+  JobId job;
+  AttemptNo attempt;
+  NodeName node;
+};
 // The predecessor has ended or does not exist, and the jobs that wait for it do not know that yet.
 struct ProposeSettle {
   JobId predecessor;
@@ -177,14 +190,13 @@ struct ProposeDropTombstone {
   JobId job;
 };
 
-using Input =
-    std::variant<SubmitJob, CancelJob, DeclareNodeDead, DrainNode, UndrainNode, LabelNode,
-                 RemoveNode, RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement,
-                 ProposeCheckpoint, ProposeBreak, ProposeEnd, ProposeComplete, ProposeCaughtUp,
-                 ProposeNote, ProposeSwept, ProposeSettle, ProposeArchive, ProposeDropTombstone,
-                 CreateToken, RevokeToken, JoinNode, RenewNode, LoginWithToken, LoginByUid,
-                 IssueCertificate, RevokeCertificate, RenameNode, ChangeAuthority, SetSecret,
-                 RemoveSecret, SetStore, RemoveStore>;
+using Input = std::variant<
+    SubmitJob, CancelJob, DeclareNodeDead, DrainNode, UndrainNode, LabelNode, RemoveNode,
+    RegisterNode, ReportFact, ReportLogsCollected, ProposePlacement, ProposeCheckpoint,
+    ProposeBreak, ProposeEnd, ProposeComplete, ProposeCaughtUp, ProposeNote, ProposeSwept,
+    ProposeOutputsLost, ProposeCheckpointLost, ProposeSettle, ProposeArchive, ProposeDropTombstone,
+    CreateToken, RevokeToken, JoinNode, RenewNode, LoginWithToken, LoginByUid, IssueCertificate,
+    RevokeCertificate, RenameNode, ChangeAuthority, SetSecret, RemoveSecret, SetStore, RemoveStore>;
 
 // --- what only changes Presence ------------------------------------------------------------------
 // The order at a Hello: RegisterNode is decided first. If it is not refused, Connected is observed

@@ -86,11 +86,13 @@ inline constexpr std::array kJobMoves = {
     JobMove{JobPhase::Draining, JobStep::StoppedForCancel, JobPhase::Cancelled,
             "stopped on request"},
     JobMove{JobPhase::Completing, JobStep::Finished, JobPhase::Succeeded,
-            "swept on every node, and success is what the spec says"},
+            "swept on every node, success is what the spec says, and outputs are uploaded"},
     JobMove{JobPhase::Queued, JobStep::CancelAsked, JobPhase::Cancelled, "nothing was running"},
     JobMove{JobPhase::Queued, JobStep::PredecessorLost, JobPhase::Cancelled,
             "a job of its `schedule.after` ended without success, or without the checkpoint that "
             "it starts with: it can never be placed"},
+    JobMove{JobPhase::Completing, JobStep::StoppedForCancel, JobPhase::Cancelled,
+            "cancelled while its outputs were uploaded"},
 };
 
 constexpr bool is_final(JobPhase phase) {

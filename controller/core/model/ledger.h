@@ -57,11 +57,18 @@ struct NodePart {
   std::vector<std::uint64_t> pids;      // by local rank
   std::optional<Duration> clock_ahead;  // as in NodeClockSkewed; not set: within a minute
   v1::NodeResolved resolved;            // what the node added to the plan
+  bool uploads = false;                 // it has outputs to upload, and nothing has ended that yet
+  std::optional<OutputsUploaded> outputs;
+  std::int64_t sent_step = -1;  // the newest checkpoint whose files it has uploaded, or could not
 
   // A node of a `launch.per: once` job that lends its devices and runs nothing. It gets no orders,
   // and it is free when the other nodes are swept.
   [[nodiscard]] bool idle() const { return placed.rank_count == 0; }
-  [[nodiscard]] bool closed() const { return swept && logs_collected; }
+  [[nodiscard]] bool closed() const { return swept && logs_collected && !uploads; }
+  // Ranks of it have run there, as far as the node has said.
+  [[nodiscard]] bool ran() const {
+    return started || std::ranges::any_of(exits, [](const auto& one) { return !one.second.lost; });
+  }
   // The node had a run directory of it.
   [[nodiscard]] bool was_there() const {
     return started || start_failed || swept || !exits.empty();
@@ -83,6 +90,15 @@ struct AttemptRecord {
   std::vector<SavedBefore> saved;  // as in AttemptPlaced
   std::vector<PinnedSecret> secrets;
   std::vector<PinnedInput> inputs;
+  std::optional<PinnedOutput> output;  // not set: outputs go nowhere
+  // Of its checkpoints, the newest one whose files a node has uploaded, or could not.
+  struct Sending {
+    std::int64_t step = -1;
+    std::size_t nodes = 0;  // that have
+    bool failed = false;    // on one of them
+  };
+  Sending sending;
+  std::int64_t sealed_step = -1;  // the newest whose upload has ended on all nodes
   WallTime placed_at{};
   std::optional<WallTime> running_at, first_step_at, broke_at, ended_at, caught_up_at;
   std::optional<WallTime> fault_time;   // as in AttemptBroke
@@ -104,6 +120,9 @@ struct AttemptRecord {
   // over it.
   std::map<NodeName, std::size_t> part_index;
   std::size_t parts_started = 0, parts_swept = 0;
+  std::size_t uploaders = 0;  // parts that upload, or did
+  // One of these uploads no more: what the others send of a further checkpoint is not all of it.
+  bool uploader_gone = false;
   std::int64_t best_saved = -1;  // highest step of its checkpoints
   std::uint32_t ranks_well = 0, ranks_exited = 0;
 
@@ -129,6 +148,7 @@ struct CheckpointRecord {
   WallTime at{};
   bool quarantined = false;
   bool weights_alone = false;  // the reason why it is quarantined
+  bool uploaded = false;       // it is whole in the store of outputs.to
 };
 
 // What all nodes of the latest attempt in which they agreed have of an input.

@@ -58,6 +58,8 @@ inline bool has_staged_input(const v1::JobSpec& spec) {
   return std::ranges::any_of(
       spec.inputs(), [](const v1::InputSpec& input) { return store::is_url(input.from()); });
 }
+// Nodes upload what it has written.
+inline bool uploads_outputs(const v1::JobSpec& spec) { return !spec.outputs().to().empty(); }
 // How long copying the code, fetching files, loading runtime.image and running runtime.setup may
 // delay a start; each has the same limit. Inputs may have a day: an agent gives up by itself when
 // nothing comes. Zero: the job has none of them.

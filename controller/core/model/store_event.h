@@ -16,6 +16,12 @@ struct PinnedInput {
   std::string secret;  // PinnedSecret::name of the store's key; empty: it has none
 };
 
+// The same of where its outputs go.
+struct PinnedOutput {
+  v1::StoreProfile profile;
+  std::string secret;
+};
+
 // It was made, or is another one now. `actor`: user; empty: the one who runs the controller.
 struct StoreSet {
   OwnedName key;

@@ -1,7 +1,9 @@
 #include "controller/core/model/text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -157,6 +159,15 @@ std::string_view to_string(Outcome outcome) {
     case Outcome::Cancelled: return "cancelled";
   }
   return "?";
+}
+
+std::string some_of(const std::vector<std::string>& nodes) {
+  const std::vector<std::string> named(
+      nodes.begin(),
+      nodes.begin() + static_cast<std::ptrdiff_t>(std::min(nodes.size(), kNodesNamed)));
+  std::string text = fmt::format("'{}'", fmt::join(named, "', '"));
+  if (nodes.size() > kNodesNamed) text += fmt::format(" and {} more", nodes.size() - kNodesNamed);
+  return text;
 }
 
 }  // namespace muster::core

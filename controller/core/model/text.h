@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/time.h"
 #include "controller/core/model/event.h"
@@ -25,6 +26,9 @@ std::string_view to_string(EvidenceKind kind);
 std::string_view to_string(Outcome outcome);
 // "cancelled by alice: REASON". `by`: as in CancelRequested.
 std::string cancelled_text(const std::string& by, const std::string& reason);
+// "'n0', 'n1' and 3 more": at most so many by name
+inline constexpr std::size_t kNodesNamed = 6;
+std::string some_of(const std::vector<std::string>& nodes);
 // About a node whose agent reports that it does not have what it had started: "came back without
 // the run directory of attempt 1: ..."
 std::string came_back_without(const JobRecord& job, AttemptNo attempt);

@@ -82,8 +82,16 @@ std::vector<EventBody> close_parts(const Ledger& ledger, const NodeName& node, W
                                     .why = SweptWhy::Rebooted,
                                     .node_time = now,
                                     .controller_time = now});
-    if (!ledger.jobs.at(key.first).attempt(key.second)->part(node)->logs_collected)
+    const NodePart& part = *ledger.jobs.at(key.first).attempt(key.second)->part(node);
+    if (!part.logs_collected)
       events.emplace_back(LogsCollected{.job = key.first, .attempt = key.second, .node = node});
+    if (part.uploads && (part.swept || part.ran()))
+      events.emplace_back(OutputsUploaded{.job = key.first,
+                                          .attempt = key.second,
+                                          .node = node,
+                                          .problem = "the node was removed",
+                                          .node_time = now,
+                                          .controller_time = now});
   }
   return events;
 }

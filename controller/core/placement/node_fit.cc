@@ -131,12 +131,18 @@ void pin_devices(PlacedNode& placed, const NodeRecord& node) {
 std::string lacks_release(const NodeRecord& node, const v1::JobSpec& spec) {
   if (!node.inventory.knows_secrets() && !engine::secrets_of(spec).empty())
     return fmt::format("has an agent of release {}, which knows no secrets", node.version);
-  if (!has_staged_input(spec) || store::is_new_enough(node.inventory.rclone())) return {};
+  if (!node.inventory.uploads() && uploads_outputs(spec))
+    return fmt::format("has an agent of release {}, which uploads no outputs", node.version);
+  if ((!has_staged_input(spec) && !uploads_outputs(spec)) ||
+      store::is_new_enough(node.inventory.rclone()))
+    return {};
+  const std::string_view who = has_staged_input(spec) ? "inputs in stores" : "outputs.to";
   return node.inventory.rclone().empty()
-             ? fmt::format("has no rclone, which inputs in stores need (rclone {} or later)",
-                           store::kRcloneLeast)
-             : fmt::format("has rclone {}, and inputs in stores need {} or later",
-                           ranktable::shown(node.inventory.rclone()), store::kRcloneLeast);
+             ? fmt::format("has no rclone, which {} need{} (rclone {} or later)", who,
+                           has_staged_input(spec) ? "" : "s", store::kRcloneLeast)
+             : fmt::format("has rclone {}, and {} need{} {} or later",
+                           ranktable::shown(node.inventory.rclone()), who,
+                           has_staged_input(spec) ? "" : "s", store::kRcloneLeast);
 }
 
 }  // namespace

@@ -186,8 +186,11 @@ std::optional<PlaceResult> waits_for_secret(const Placing& placing) {
       pinned_secrets(placing.ledger, placing.job, newest_checkpoint(placing.job).has_value());
   std::vector<PinnedSecret> keys;
   const auto inputs = pinned_inputs(placing.ledger, placing.job, keys);
-  if (secrets && inputs) return std::nullopt;
-  return PlaceResult{.why = secrets ? inputs.error().message : secrets.error().message,
+  const auto output = pinned_output(placing.ledger, placing.job, keys);
+  if (secrets && inputs && output) return std::nullopt;
+  return PlaceResult{.why = !secrets  ? secrets.error().message
+                            : !inputs ? inputs.error().message
+                                      : output.error().message,
                      .retry_at = placing.now.boot + std::chrono::hours(24)};
 }
 

@@ -32,7 +32,11 @@ std::optional<std::string> stopped_rank(const AttemptRecord& attempt,
 PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
                      const NodePart& part, Now now, const Limits& limits) {
   if (part.swept || part.idle()) return {.liveness = PartLiveness::Swept};
-  const NodeName& node = part.placed.node;
+  return check_contact(ledger, presence, job, part.placed.node, now, limits);
+}
+
+PartCheck check_contact(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+                        const NodeName& node, Now now, const Limits& limits) {
   if (ledger.indexes.dead_nodes.contains(node)) return {.liveness = PartLiveness::Dead};
   const BootTime silent_at = last_word(presence, node) + limits.silent_after;
   // The agent counts its grace from the sending of a heartbeat that was acknowledged. So it never

@@ -25,6 +25,9 @@ struct PartCheck {
   std::optional<BootTime> check_at;  // when time alone may change it
   std::optional<BootTime> over_at;   // when time alone ends the grace
 };
+// Whether the node is there, whatever runs on it.
+PartCheck check_contact(const Ledger& ledger, const Presence& presence, const JobRecord& job,
+                        const NodeName& node, Now now, const Limits& limits);
 PartCheck check_part(const Ledger& ledger, const Presence& presence, const JobRecord& job,
                      const NodePart& part, Now now, const Limits& limits);
 inline bool can_run_nothing(PartLiveness liveness) {

@@ -6,6 +6,7 @@
 
 #include "common/base/names.h"
 #include "common/store/profile.h"
+#include "controller/core/model/spec_view.h"
 
 namespace muster::core {
 namespace {
@@ -97,13 +98,13 @@ struct Reached {
   std::optional<PinnedSecret> key;
 };
 
-// NotFound: what is missing, and what would help.
-Result<Reached> reach(const Ledger& ledger, const std::string& owner, const v1::InputSpec& input) {
+// `key`: "inputs.data". NotFound: what is missing, and what would help.
+Result<Reached> reach(const Ledger& ledger, const std::string& owner, const std::string& key_text,
+                      const std::string& from) {
   const auto missing = [&](const std::string& what) {
-    return fail(ErrorCode::NotFound,
-                fmt::format("inputs.{} ('{}'): {}", input.name(), input.from(), what));
+    return fail(ErrorCode::NotFound, fmt::format("{} ('{}'): {}", key_text, from, what));
   };
-  const auto url = store::parse_url(input.from());
+  const auto url = store::parse_url(from);
   if (!url) return missing(url.error().message);
   const auto* found = find_store(ledger, owner, *url);
   if (found == nullptr)
@@ -112,8 +113,7 @@ Result<Reached> reach(const Ledger& ledger, const std::string& owner, const v1::
                     "add NAME {}://` makes one",
                     owner.empty() ? "" : " of user '" + owner + "'", store::name_of(url->scheme)));
   const auto& [key, known] = *found;
-  Reached reached{.input = {.input = input.name(), .profile = known.profile, .secret = {}},
-                  .key = {}};
+  Reached reached{.input = {.input = {}, .profile = known.profile, .secret = {}}, .key = {}};
   if (known.profile.secret().empty()) return reached;
   const auto secret = ledger.secrets.find(
       {.owner = key.owner, .shared = key.shared, .name = known.profile.secret()});
@@ -129,7 +129,28 @@ Result<Reached> reach(const Ledger& ledger, const std::string& owner, const v1::
   return reached;
 }
 
+Result<Reached> reach(const Ledger& ledger, const std::string& owner, const v1::InputSpec& input) {
+  auto reached = reach(ledger, owner, "inputs." + input.name(), input.from());
+  if (reached) reached->input.input = input.name();
+  return reached;
+}
+
+void add_key(Reached& reached, std::vector<PinnedSecret>& secrets) {
+  if (reached.key && std::ranges::count(secrets, *reached.key) == 0)
+    secrets.push_back(*std::move(reached.key));
+}
+
 }  // namespace
+
+Result<std::optional<PinnedOutput>> pinned_output(const Ledger& ledger, const JobRecord& job,
+                                                  std::vector<PinnedSecret>& secrets) {
+  if (!uploads_outputs(job.spec)) return std::optional<PinnedOutput>();
+  auto reached = reach(ledger, job.owner, "outputs.to", job.spec.outputs().to());
+  if (!reached) return fail(std::move(reached.error()));
+  add_key(*reached, secrets);
+  return std::optional<PinnedOutput>(
+      {.profile = std::move(reached->input.profile), .secret = std::move(reached->input.secret)});
+}
 
 Result<std::vector<PinnedInput>> pinned_inputs(const Ledger& ledger, const JobRecord& job,
                                                std::vector<PinnedSecret>& secrets) {
@@ -139,19 +160,21 @@ Result<std::vector<PinnedInput>> pinned_inputs(const Ledger& ledger, const JobRe
     auto reached = reach(ledger, job.owner, input);
     if (!reached) return fail(std::move(reached.error()));
     inputs.push_back(std::move(reached->input));
-    if (reached->key && std::ranges::count(secrets, *reached->key) == 0)
-      secrets.push_back(*std::move(reached->key));
+    add_key(*reached, secrets);
   }
   return inputs;
 }
 
-std::optional<Error> refuse_inputs(const Ledger& ledger, const v1::JobSpec& spec,
+std::optional<Error> refuse_stores(const Ledger& ledger, const v1::JobSpec& spec,
                                    const std::string& owner) {
   for (const v1::InputSpec& input : spec.inputs()) {
     if (!store::is_url(input.from())) continue;
     if (const auto reached = reach(ledger, owner, input); !reached)
       return Error{ErrorCode::InvalidArgument, reached.error().message};
   }
+  if (uploads_outputs(spec))
+    if (const auto reached = reach(ledger, owner, "outputs.to", spec.outputs().to()); !reached)
+      return Error{ErrorCode::InvalidArgument, reached.error().message};
   return std::nullopt;
 }
 

@@ -37,8 +37,13 @@ const std::pair<const OwnedName, StoreRecord>* find_store(const Ledger& ledger,
 Result<std::vector<PinnedInput>> pinned_inputs(const Ledger& ledger, const JobRecord& job,
                                                std::vector<PinnedSecret>& secrets);
 
-// An input of the spec that a job of this owner could not reach. Empty: there is none.
-std::optional<Error> refuse_inputs(const Ledger& ledger, const v1::JobSpec& spec,
+// The same for where its outputs go. Nothing: nowhere.
+Result<std::optional<PinnedOutput>> pinned_output(const Ledger& ledger, const JobRecord& job,
+                                                  std::vector<PinnedSecret>& secrets);
+
+// An input of the spec, or outputs.to, that a job of this owner could not reach. Empty: there is
+// none.
+std::optional<Error> refuse_stores(const Ledger& ledger, const v1::JobSpec& spec,
                                    const std::string& owner);
 
 // "store 'pangu' of user 'ann'", "shared store 'pangu'"

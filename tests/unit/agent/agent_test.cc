@@ -66,6 +66,16 @@ class Wishes {
     *orders_.mutable_lineage() = to_proto(lineage);
     changed_ = true;
   }
+  void want_everything_uploaded(const RunKey& run) {
+    const std::lock_guard lock(mutex_);
+    orders_.Clear();
+    orders_.add_uploads()->set_job_id(run.first.str());
+    orders_.mutable_uploads(0)->set_attempt(run.second.value);
+    orders_.set_cluster_id(kCluster.str());
+    orders_.set_epoch(1);
+    *orders_.mutable_lineage() = to_proto(Lineage{});
+    changed_ = true;
+  }
   // Sent at each Hello, one message for each order.
   void start_each(std::vector<v1::Order> orders) {
     const std::lock_guard lock(mutex_);
@@ -297,6 +307,18 @@ TEST_F(AgentTest, AgentDeathDisturbsNoRank) {
   const auto swept = fact(v1::Fact::kSwept);
   ASSERT_TRUE(swept);
   EXPECT_EQ(swept->swept().why(), v1::SWEPT_WHY_STOPPED);
+}
+
+// A power cut may take the launch record, which says where to. The job waits for an answer.
+TEST_F(AgentTest, AnUploadThatTheRunKnowsNothingOfEndsWithAProblem) {
+  begin();
+  wishes_.want(run_order("exit 0"));
+  ASSERT_TRUE(fact(v1::Fact::kSwept));
+  wishes_.want_everything_uploaded(kRun);
+  const auto uploaded = fact(v1::Fact::kOutputsUploaded);
+  ASSERT_TRUE(uploaded);
+  EXPECT_EQ(uploaded->outputs_uploaded().problem(), "the node has lost the run's launch record");
+  EXPECT_FALSE(uploaded->outputs_uploaded().has_step());
 }
 
 TEST_F(AgentTest, StopBeforeRunNeverStarts) {

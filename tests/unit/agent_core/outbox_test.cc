@@ -43,6 +43,22 @@ TEST(Outbox, EachFactOnceAConnection) {
   EXPECT_EQ(again.sequence(), 3U);
 }
 
+TEST(Outbox, EachUploadIsAFactOfItsOwn) {
+  Outbox outbox;
+  const auto uploaded = [](std::optional<std::int64_t> step, bool seal) {
+    v1::Fact fact;
+    if (step) fact.mutable_outputs_uploaded()->set_step(*step);
+    fact.mutable_outputs_uploaded()->set_seal(seal);
+    return fact;
+  };
+  const std::vector<v1::Fact> all = {uploaded(100, false), uploaded(100, true),
+                                     uploaded(200, false), uploaded({}, false)};
+  outbox.gather(kRun, all, kAll);
+  EXPECT_EQ(outbox.take().facts_size(), 4);
+  outbox.gather(kRun, all, kAll);
+  EXPECT_TRUE(outbox.empty());
+}
+
 TEST(Outbox, OnlyWellAndStoppedExitsMayBeGathered) {
   Outbox outbox;
   EXPECT_FALSE(outbox.gather(kRun, {exited(0, 0), exited(1, 15, true)}, kAll));
@@ -99,6 +115,22 @@ TEST(Outbox, ASweepWaitsForTheLastScanAlone) {
   const auto last = outbox.take();
   ASSERT_EQ(last.facts_size(), 1);
   EXPECT_TRUE(last.facts(0).has_swept());
+}
+
+// The controller takes no outputs of a run whose sweep it does not know, and they are told once a
+// connection.
+TEST(Outbox, OutputsWaitForTheSweep) {
+  Outbox outbox;
+  v1::Fact checkpoint, all;
+  checkpoint.mutable_outputs_uploaded()->set_step(3);
+  all.mutable_outputs_uploaded();
+  outbox.gather(kRun, {checkpoint, swept(), all}, kAll, false);
+  EXPECT_EQ(outbox.take().facts_size(), 1);
+  outbox.gather(kRun, {checkpoint, swept(), all}, kAll, true);
+  const auto facts = outbox.take();
+  ASSERT_EQ(facts.facts_size(), 2);
+  EXPECT_TRUE(facts.facts(0).has_swept());
+  EXPECT_TRUE(facts.facts(1).has_outputs_uploaded());
 }
 
 TEST(Outbox, EachAuxiliariesEndOnceAndAtOnce) {

@@ -509,6 +509,42 @@ TEST_F(HostTest, ASkewedClockIsMarkedOnceForARunThatLives) {
   EXPECT_EQ(agent.seen().clock_ahead, std::chrono::seconds(75));
 }
 
+TEST_F(HostTest, UploadsThatHaveEndedAreRemembered) {
+  const auto uploaded = [](std::optional<std::int64_t> step, bool seal, std::uint64_t files) {
+    return RunSeen::Outputs{.files = files, .problem = "why", .step = step, .seal = seal};
+  };
+  {
+    HostIncarnation agent(dir_.path() / "state");
+    agent.perform(StartRun{.run = kRun, .launch = shell_launch(dir_.path(), "exit 0")});
+    ASSERT_TRUE(agent.wait_for([](const RunSeen& seen) { return seen.swept; }));
+    agent.on_loop([&] {
+      agent.host().note_outputs(kRun, uploaded(100, false, 1));
+      agent.host().note_outputs(kRun, uploaded(100, true, 2));
+      agent.host().note_outputs(kRun, uploaded(200, false, 3));
+      agent.host().note_outputs(kRun, uploaded(150, false, 4));
+      agent.host().note_outputs(kRun, uploaded({}, false, 5));
+      agent.host().note_outputs(kRun, uploaded({}, false, 6));
+    });
+  }
+  HostIncarnation agent(dir_.path() / "state");
+  const RunSeen seen = agent.seen();
+  ASSERT_TRUE(seen.checkpoint_sent && seen.checkpoint_sealed && seen.outputs);
+  EXPECT_EQ(seen.checkpoint_sent->step, 200) << "the newest one";
+  EXPECT_EQ(seen.checkpoint_sent->files, 3U);
+  EXPECT_EQ(seen.checkpoint_sealed->step, 100);
+  EXPECT_EQ(seen.outputs->files, 5U) << "once";
+  EXPECT_EQ(seen.outputs->problem, "why");
+  std::vector<v1::OutputsUploaded> facts;
+  for (const v1::Fact& fact : facts_of(kRun, seen))
+    if (fact.has_outputs_uploaded()) facts.push_back(fact.outputs_uploaded());
+  ASSERT_EQ(facts.size(), 3U);
+  EXPECT_EQ(facts[0].step(), 200);
+  EXPECT_FALSE(facts[0].seal());
+  EXPECT_EQ(facts[1].step(), 100);
+  EXPECT_TRUE(facts[1].seal());
+  EXPECT_FALSE(facts[2].has_step());
+}
+
 // Regression: leases were rewritten only when they gained a tenth. An agent that was away for 28 of
 // 30 minutes of grace found ranks that had been killed at minute 27.
 TEST_F(HostTest, LeaseIsThereBeforeTheWorkerAndNeverShorterThanTheGrace) {

@@ -76,14 +76,31 @@ TEST_F(ConfigUrls, WhatTheEngineReadsBecomesAnInput) {
 }
 
 TEST_F(ConfigUrls, OtherPlacesAreNamed) {
-  const v1::JobSpec spec = taken("remote_save_url: obs://bkt/out\nx: {y.z: [s3://bkt/c]}\n");
+  const v1::JobSpec spec = taken("x: {y.z: [s3://bkt/c], remote_save_url: obs://bkt/out}\n");
   EXPECT_THAT(inputs(spec), IsEmpty());
   EXPECT_THAT(
       config_url_notes(spec),
-      ElementsAre("launch.config 'a.yaml': remote_save_url is 'obs://bkt/out', in object storage: "
-                  "muster copies nothing from or to it",
-                  "launch.config 'a.yaml': x.y\\.z[0] is 's3://bkt/c', in object storage: muster "
-                  "copies nothing from or to it"));
+      ElementsAre("launch.config 'a.yaml': x.y\\.z[0] is 's3://bkt/c', in object storage: muster "
+                  "copies nothing from or to it",
+                  "launch.config 'a.yaml': x.remote_save_url is 'obs://bkt/out', in object "
+                  "storage: muster copies nothing from or to it"));
+  EXPECT_EQ(spec.outputs().to(), "");
+}
+
+TEST_F(ConfigUrls, WhereOutputsGoIsTakenOut) {
+  v1::JobSpec spec = taken("remote_save_url: obs://bkt/out\n");
+  EXPECT_EQ(spec.outputs().to(), "obs://bkt/out");
+  EXPECT_THAT(changes(spec), ElementsAre(Pair("a.yaml: remote_save_url", "null")));
+  EXPECT_THAT(config_url_notes(spec), IsEmpty());
+  take_config_urls(spec);
+  EXPECT_THAT(changes(spec), testing::SizeIs(1)) << "once";
+  spec.mutable_outputs()->set_to("obs://bkt/other");
+  spec.mutable_launch()->clear_patch();
+  take_config_urls(spec);
+  EXPECT_EQ(spec.outputs().to(), "obs://bkt/other") << "the user's own word counts";
+  EXPECT_THAT(config_url_notes(spec),
+              ElementsAre("launch.config 'a.yaml': remote_save_url is 'obs://bkt/out': muster "
+                          "copies outputs to 'obs://bkt/other' alone (outputs.to)"));
 }
 
 TEST_F(ConfigUrls, AUrlThatIsNoneIsNamed) {

@@ -126,7 +126,7 @@ TEST_F(StoresTest, AnAttemptGetsTheStoresOfItsInputsAndTheirKeys) {
     input.set_name(name);
     input.set_from(from);
   }
-  EXPECT_THAT(refuse_inputs(ledger_, job.spec, "ann")->message,
+  EXPECT_THAT(refuse_stores(ledger_, job.spec, "ann")->message,
               HasSubstr("inputs.data ('obs://data/wiki'): there is no store of user 'ann' for it, "
                         "and none that is shared; `muster store add NAME obs://` makes one"));
   ledger_.secrets[of("ann", "key")] = {.item = "i1", .set_at = {}, .actor = "ann"};
@@ -135,8 +135,8 @@ TEST_F(StoresTest, AnAttemptGetsTheStoresOfItsInputsAndTheirKeys) {
   profile.set_secret("key");
   put(of("ann", "pangu"), profile);
   put(shared("web"), "https://host");
-  EXPECT_FALSE(refuse_inputs(ledger_, job.spec, "ann"));
-  EXPECT_TRUE(refuse_inputs(ledger_, job.spec, "bob")) << "ann's store is ann's";
+  EXPECT_FALSE(refuse_stores(ledger_, job.spec, "ann"));
+  EXPECT_TRUE(refuse_stores(ledger_, job.spec, "bob")) << "ann's store is ann's";
   std::vector<PinnedSecret> secrets = {{.name = "hf", .item = "i0"}};
   const auto inputs = pinned_inputs(ledger_, job, secrets);
   ASSERT_TRUE(inputs) << inputs.error().message;

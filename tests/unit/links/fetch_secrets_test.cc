@@ -140,6 +140,59 @@ TEST_F(FetchSecrets, AStoresKeyIsGivenForTheInputsOfTheOrder) {
   EXPECT_EQ(given_.secrets(0).value(), "s3cr3t");
 }
 
+// After the start the node uploads outputs: for that it gets the store's key, and no other secret.
+TEST_F(FetchSecrets, WhoUploadsGetsTheStoresKeyAlone) {
+  set("hf", "value");
+  set("store.out", "s3cr3t");
+  v1::StoreProfile profile;
+  profile.set_url("obs://");
+  profile.set_endpoint("https://obs.example.org");
+  profile.set_user("AKID");
+  profile.set_secret("store.out");
+  EXPECT_EQ(decided(core::SetStore{.key = {.owner = {}, .shared = false, .name = "out"},
+                                   .profile = profile,
+                                   .actor = "ann"}),
+            "");
+  HandAgent n1(address_);
+  v1::Hello first = hello("n1");
+  first.mutable_inventory()->set_rclone("1.60.1");
+  first.mutable_inventory()->set_uploads(true);
+  ASSERT_TRUE(n1.connect(first));
+  v1::JobSpec spec = command("job", 1);
+  (*spec.mutable_runtime()->mutable_env())["HF_TOKEN"] = "${secret:hf}";
+  spec.mutable_outputs()->set_to("obs://bucket/runs");
+  spec.mutable_outputs()->add_include("*.pt");
+  spec.mutable_outputs()->mutable_every()->set_seconds(600);
+  spec.mutable_outputs()->set_rate_limit(1000);
+  submit(std::move(spec));
+  const auto order = n1.order("job", v1::Order::kRun);
+  ASSERT_TRUE(order);
+  const v1::OutputUpload& upload = order->run().upload();
+  EXPECT_EQ(upload.url(), "obs://bucket/runs");
+  EXPECT_EQ(upload.profile().user(), "AKID");
+  EXPECT_EQ(upload.include(0), "*.pt");
+  EXPECT_EQ(upload.every().seconds(), 600);
+  EXPECT_EQ(upload.rate_limit(), 1000U);
+  EXPECT_TRUE(upload.seals());
+  EXPECT_TRUE(upload.dir().starts_with("/")) << upload.dir();
+  EXPECT_THAT(order->run().DebugString(), testing::Not(HasSubstr("s3cr3t")));
+  ASSERT_TRUE(asked(request("n1")).ok());
+  EXPECT_EQ(given_.secrets_size(), 2);
+  v1::Fact fact;
+  fact.set_job_id("job");
+  fact.set_attempt(1);
+  fact.mutable_started()->add_pids(42);
+  n1.say(fact);
+  ASSERT_TRUE(n1.acknowledged());
+  ASSERT_TRUE(asked(request("n1")).ok());
+  ASSERT_EQ(given_.secrets_size(), 1);
+  EXPECT_EQ(given_.secrets(0).secret(), upload.secret());
+  EXPECT_EQ(given_.secrets(0).value(), "s3cr3t");
+  v1::FetchSecretsRequest other = request("n1");
+  other.set_instance("another");
+  EXPECT_EQ(asked(other).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
 TEST_F(FetchSecrets, ANodeWithoutRcloneGetsNoJobWithSuchAnInput) {
   v1::StoreProfile profile;
   profile.set_url("https://host");

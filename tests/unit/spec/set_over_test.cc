@@ -104,6 +104,9 @@ constexpr const char *kScript = "engine: torch\nlaunch: {script: a.sh, per: node
                      *kFromJob =
                          "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n"
                          "start: {from: 'job:b'}\n",
+                     *kUploads =
+                         "engine: torch\nlaunch: {script: a.py}\n"
+                         "outputs: {to: 'obs://bucket/runs'}\n",
                      *kProfiled =
                          "engine: megatron\nlaunch: {script: a.py, args: --save /x}\n"
                          "observe: {profile: {start: 5, stop: 9}}\n";
@@ -165,6 +168,10 @@ const std::vector<Sample>& samples() {
       {"resume.patch", "{b.json: {x: 1}}", kNamed},
       {"resume.vars", "{A: b}", kScript},
       {"outputs.dir", "/out"},
+      {"outputs.to", "obs://bucket/runs"},
+      {"outputs.every", "1m", kUploads},
+      {"outputs.rate_limit", "200MiB", kUploads},
+      {"outputs.include", "['*.pt']", kUploads},
       {"observe.profile", "true", kMegatron},
       {"observe.profile.start", "6", kProfiled, true},
       {"observe.profile.stop", "8", kProfiled, true},

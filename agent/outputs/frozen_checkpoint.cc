@@ -1,0 +1,188 @@
+#include "agent/outputs/frozen_checkpoint.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "agent/launch/disk_view.h"
+#include "agent/launch/with_rights.h"
+#include "agent/saves/files_out.h"
+#include "common/base/controls.h"
+#include "common/engine/model/layout.h"
+#include "common/io/file.h"
+
+namespace muster::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of file systems that have no hard links, or where one directory is on two of them.
+bool has_no_links(int error) {
+  return error == EXDEV || error == EPERM || error == EOPNOTSUPP || error == ENOSYS ||
+         error == EMLINK;
+}
+
+std::string doing(const CheckpointPlace& place) {
+  return fmt::format("freezing the checkpoint of step {}", place.step);
+}
+
+// "checkpoints/attempt-1": where the save directory is below OUT.
+Result<std::string> below_out(const CheckpointPlace& place) {
+  const std::string below = fs::path(place.save_dir).lexically_relative(place.out).native();
+  if (!below.empty() && below != "." && !below.starts_with("..")) return below;
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("its directory '{}' is not below the job's output directory '{}'; write "
+                          "checkpoint.dir below ${{out}}",
+                          without_controls(place.save_dir), without_controls(place.out)));
+}
+
+// Errors: as of lstat(2).
+Result<FileState> regular_file(const fs::path& file) {
+  struct stat status{};
+  if (::lstat(file.c_str(), &status) != 0)
+    return fail_errno(fmt::format("'{}'", without_controls(file.native())), errno);
+  if (S_ISREG(status.st_mode)) return state_of(status);
+  return fail(ErrorCode::Io,
+              fmt::format("'{}' is no regular file", without_controls(file.native())));
+}
+
+SentFiles files_below(const fs::path& dir) {
+  SentFiles files;
+  std::error_code wrong;
+  for (fs::recursive_directory_iterator at(dir, wrong), end; !wrong && at != end;
+       at.increment(wrong))
+    if (const auto state = regular_file(at->path()))
+      files.emplace(at->path().native().substr(dir.native().size() + 1), *state);
+  return files;
+}
+
+Result<void> make_parents(const fs::path& file) {
+  std::error_code wrong;
+  fs::create_directories(file.parent_path(), wrong);
+  if (!wrong) return {};
+  return fail_errno(fmt::format("making '{}'", without_controls(file.parent_path().native())),
+                    wrong.value());
+}
+
+}  // namespace
+
+std::string CheckpointPlace::frozen_name() const { return fmt::format("{}.{}", attempt, step); }
+
+Result<CheckpointFiles> freeze_checkpoint(const CheckpointPlace& place, const UserEntry* owner) {
+  const auto below = below_out(place);
+  if (!below) return fail(below.error());
+  const WithRightsOf rights(owner);
+  if (auto have = rights.check(); !have) return fail(std::move(have.error()));
+  const fs::path frozen = fs::path(place.out) / kFrozenDir / place.frozen_name();
+  std::error_code wrong;
+  if (fs::is_directory(fs::symlink_status(frozen, wrong)))
+    return CheckpointFiles{.dir = frozen, .files = files_below(frozen)};
+
+  v1::Fetch what;
+  what.set_path(place.save_dir);
+  what.set_layout(place.layout);
+  what.set_step(place.step);
+  const auto files = files_wanted(what);
+  if (!files) return fail(ErrorCode::NotFound, doing(place) + ": it is not there any more");
+  const fs::path unfinished = frozen.native() + ".new";
+  fs::remove_all(unfinished, wrong);
+  CheckpointFiles made{.dir = frozen, .files = {}};
+  for (const std::string& file : *files) {
+    const std::string name = fmt::format("{}/{}", *below, file);
+    const fs::path from = fs::path(place.out) / name, to = unfinished / name;
+    if (made.dir == frozen) {
+      if (auto parents = make_parents(to); !parents)
+        return fail(std::move(parents).error().in(doing(place)));
+      if (::link(from.c_str(), to.c_str()) != 0) {
+        if (!has_no_links(errno))
+          return fail_errno(fmt::format("{}: '{}'", doing(place), without_controls(from.native())),
+                            errno);
+        made.dir = place.out;
+      }
+    }
+    auto state = regular_file(from);
+    if (!state) return fail(std::move(state).error().in(doing(place)));
+    made.files.emplace(name, *state);
+  }
+  if (made.dir != frozen) {
+    fs::remove_all(unfinished, wrong);
+    return made;
+  }
+  fs::rename(unfinished, frozen, wrong);
+  if (wrong) return fail_errno(doing(place), wrong.value());
+  return made;
+}
+
+Result<SentFiles> unchanged(const CheckpointFiles& checkpoint, const UserEntry* owner) {
+  const WithRightsOf rights(owner);
+  if (auto have = rights.check(); !have) return fail(std::move(have.error()));
+  for (const auto& [name, before] : checkpoint.files) {
+    const auto now = regular_file(fs::path(checkpoint.dir) / name);
+    if (!now || !are_same(before, *now))
+      return fail(ErrorCode::DataLoss,
+                  fmt::format("'{}' was {} after the checkpoint was whole", without_controls(name),
+                              now ? "written" : "removed"));
+  }
+  return checkpoint.files;
+}
+
+Result<CheckpointFiles> write_seal(const CheckpointPlace& place, const UserEntry* owner) {
+  const auto below = below_out(place);
+  if (!below) return fail(below.error());
+  const auto layout = engine::make_layout(place.layout);
+  if (!layout) return fail(layout.error());
+  const WithRightsOf rights(owner);
+  if (auto have = rights.check(); !have) return fail(std::move(have.error()));
+  const fs::path frozen = fs::path(place.out) / kFrozenDir / place.frozen_name();
+  std::error_code wrong;
+  const bool is_frozen = fs::is_directory(fs::symlink_status(frozen, wrong));
+  const fs::path top = is_frozen ? frozen : fs::path(place.out);
+  const engine::LinkPlan plan = (*layout)->resume_links(DiskView(), top / *below, place.step);
+  CheckpointFiles seal{.dir = frozen.native() + ".seal", .files = {}};
+  if (plan.links.empty()) return seal;
+  // Beside the directory of the checkpoint.
+  const std::string dir =
+      fs::path(plan.links.front().second).parent_path().lexically_relative(top).native();
+  for (const auto& [name, content] : plan.files) {
+    if (!(*layout)->is_mark(name)) continue;  // a rank's own is in its directory
+    const std::string below_top = fmt::format("{}/{}", dir, name);
+    const fs::path file = fs::path(seal.dir) / below_top;
+    if (auto parents = make_parents(file); !parents) return fail(std::move(parents).error());
+    if (auto written = io::replace_file(file, content, io::Durable::No); !written)
+      return fail(std::move(written).error());
+    auto state = regular_file(file);
+    if (!state) return fail(std::move(state).error());
+    seal.files.emplace(below_top, *state);
+  }
+  return seal;
+}
+
+void thaw_one(const CheckpointPlace& place, const UserEntry* owner) {
+  const WithRightsOf rights(owner);
+  if (!rights.have()) return;
+  const fs::path top = fs::path(place.out) / kFrozenDir;
+  std::error_code wrong;
+  fs::remove_all(top / place.frozen_name(), wrong);
+  fs::remove_all(top / (place.frozen_name() + ".seal"), wrong);
+  fs::remove(top, wrong);  // stays if it is not empty
+}
+
+void thaw(const std::string& out, const std::set<std::string>& kept, const UserEntry* owner) {
+  const WithRightsOf rights(owner);
+  if (!rights.have()) return;
+  const fs::path top = fs::path(out) / kFrozenDir;
+  std::error_code wrong;
+  std::vector<fs::path> gone;
+  for (fs::directory_iterator at(top, wrong), end; !wrong && at != end; at.increment(wrong))
+    if (!kept.contains(at->path().filename().native())) gone.push_back(at->path());
+  for (const fs::path& one : gone) fs::remove_all(one, wrong);
+  fs::remove(top, wrong);  // stays if it is not empty
+}
+
+}  // namespace muster::agent

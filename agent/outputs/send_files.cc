@@ -1,0 +1,201 @@
+#include "agent/outputs/send_files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "agent/store/rclone_run.h"
+#include "agent/store/rclone_verdict.h"
+#include "common/base/controls.h"
+#include "common/io/memory_file.h"
+#include "common/log/log.h"
+#include "common/store/store_url.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kLogMost = 1 << 20;
+// A run of rclone takes at most so much, so that an outage loses no more than one of them.
+constexpr std::size_t kBatchFiles = 1'000;
+constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 30;
+// So often a file may be found changed after it was sent.
+constexpr int kChangesMost = 5;
+// Within this time two writes may have the same time.
+constexpr std::int64_t kTickNs = 1'000'000'000;
+
+// rclone reads names line by line.
+bool can_be_named(const std::string& name) {
+  return std::ranges::none_of(name, [](char c) { return c == '\n' || c == '\r'; });
+}
+
+class Sender {
+ public:
+  Sender(const UploadWork& work, const FilesToSend& what, const RcloneRun& rclone)
+      : work_(work), what_(what), rclone_(rclone), sent_(read_sent(work.sent, work.upload.url())) {}
+
+  Uploaded run() {
+    auto until = Clock::now() + work_.away_most;
+    std::chrono::milliseconds pause = seconds(1);
+    while (!work_.abandoned.is_set()) {
+      moved_on_ = false;
+      const std::string why = once();
+      if (why.empty() || is_final_) return result(why);
+      if (moved_on_) {
+        until = Clock::now() + work_.away_most;
+        pause = seconds(1);
+      }
+      if (Clock::now() > until) return result(why);
+      work_.abandoned.wait(pause);
+      pause = std::min<std::chrono::milliseconds>(2 * pause, seconds(30));
+    }
+    return {};
+  }
+
+ private:
+  // Why it is not done; empty: it is.
+  std::string once() {
+    auto listed = what_.list();
+    if (!listed) return end(listed.error().message);
+    files_ = *std::move(listed);
+    there_.clear();
+    const std::size_t left_out =
+        std::erase_if(files_, [](const auto& file) { return !can_be_named(file.first); });
+    const auto is_sent = [&](const std::string& name, const FileState& state) {
+      const auto found = sent_.find(name);
+      return found != sent_.end() && are_same(found->second, state);
+    };
+    for (const bool last : {false, true}) {
+      std::vector<std::string> again, fresh;
+      for (const auto& [name, state] : files_)
+        if ((what_.is_last && what_.is_last(name)) == last)
+          (is_sent(name, state) ? again : fresh).push_back(name);
+      if (auto why = send_all(again, "--size-only"); !why.empty()) return why;
+      if (auto why = send_all(fresh, "--no-check-dest"); !why.empty()) return why;
+      if (auto why = changed_since(fresh); !why.empty())
+        return ++changes_ < kChangesMost ? why : end(why);
+    }
+    if (left_out > 0)
+      return end(fmt::format("{} file{} with a line end in the name {} left out", left_out,
+                             left_out == 1 ? "" : "s", left_out == 1 ? "is" : "are"));
+    return {};
+  }
+
+  // `how`: what rclone does about those that are there. A file that cannot be read stops no others.
+  std::string send_all(const std::vector<std::string>& names, const char* how) {
+    std::string first_why;
+    for (std::size_t first = 0; first < names.size();) {
+      std::size_t last = first;
+      std::uint64_t bytes = 0;
+      while (last < names.size() && last - first < kBatchFiles && bytes < kBatchBytes)
+        bytes += files_.at(names[last++]).bytes;
+      auto why = send({names.begin() + static_cast<std::ptrdiff_t>(first),
+                       names.begin() + static_cast<std::ptrdiff_t>(last)},
+                      how);
+      if (!why.empty() && verdict_ != Verdict::NodeFault) return why;
+      if (first_why.empty()) first_why = std::move(why);
+      first = last;
+    }
+    return first_why;
+  }
+
+  std::string send(const std::vector<std::string>& names, const char* how) {
+    const auto list = io::MemoryFile::make(fmt::format("{}\n", fmt::join(names, "\n")));
+    if (!list) return end(list.error().message);
+    const std::int64_t before = now_ns();
+    std::vector<std::string> words = {"--files-from-raw", list->path(), how,
+                                      "--multi-thread-streams", "0", "--s3-no-check-bucket",
+                                      // changed_since() sees it, for one file at a time
+                                      "--local-no-check-updated"};
+    if (work_.rate_limit > 0)
+      words.insert(words.end(), {"--bwlimit", fmt::format("{}B", work_.rate_limit)});
+    words.insert(words.end(), {what_.dir, rclone_.source()});
+    const process::ToolAnswer answer =
+        rclone_.run(runner_, "copy", std::move(words), Patience::Long,
+                    {.each = std::chrono::hours(24),
+                     .total = std::chrono::hours(24),
+                     .bytes = kLogMost,
+                     .cancel_fd = work_.abandoned.fd()});
+    if (!answer.why.empty() || answer.absent) {
+      const RunFailure failure = why_failed(answer);
+      verdict_ = answer.absent ? Verdict::Refused
+                               : verdict_of(failure.message, what_.dir, rclone_.has_own_ca());
+      const bool may_pass = verdict_ == Verdict::TryAgain || verdict_ == Verdict::DiskFull;
+      return may_pass ? failure.text : end(failure.text);
+    }
+    moved_on_ = true;
+    there_.insert(names.begin(), names.end());
+    for (const std::string& name : names) {
+      const FileState& state = files_.at(name);
+      if (state.modified_ns < before - kTickNs) sent_[name] = state;
+    }
+    // It is lost at worst, and the files are sent again.
+    if (auto kept = write_sent(work_.sent, work_.upload.url(), sent_); !kept)
+      log::warn("what was uploaded is not remembered", {{"why", kept.error().message}});
+    return {};
+  }
+
+  // The first of these files that has other bytes now. Empty: none.
+  std::string changed_since(const std::vector<std::string>& names) {
+    const auto now = what_.list();
+    if (!now) return end(now.error().message);
+    std::string first;
+    for (const std::string& name : names) {
+      const auto found = now->find(name);
+      if (found != now->end() && are_same(found->second, files_.at(name))) continue;
+      sent_.erase(name);
+      there_.erase(name);
+      if (first.empty() && found != now->end()) first = name;
+    }
+    return first.empty()
+               ? first
+               : fmt::format("'{}' was written while it was uploaded", without_controls(first));
+  }
+
+  // Another try would end in the same way.
+  std::string end(std::string why) {
+    is_final_ = true;
+    return why;
+  }
+
+  [[nodiscard]] Uploaded result(const std::string& why) const {
+    Uploaded uploaded{.files = 0, .bytes = 0, .problem = why};
+    for (const auto& [name, state] : files_) {
+      if (!there_.contains(name)) continue;
+      ++uploaded.files;
+      uploaded.bytes += state.bytes;
+    }
+    return uploaded;
+  }
+
+  const UploadWork& work_;
+  const FilesToSend& what_;
+  const RcloneRun& rclone_;
+  SentFiles sent_, files_;
+  process::ToolRunner runner_;
+  std::set<std::string> there_;
+  Verdict verdict_ = Verdict::TryAgain;  // of the last run that failed
+  bool is_final_ = false, moved_on_ = false;
+  int changes_ = 0;
+};
+
+}  // namespace
+
+Uploaded send_files(const UploadWork& work, const FilesToSend& files) {
+  const auto no = [](const Error& error) {
+    return Uploaded{.files = 0, .bytes = 0, .problem = error.message};
+  };
+  const auto url = store::parse_url(work.upload.url());
+  if (!url) return no(url.error());
+  const auto rclone = RcloneRun::make(work.upload.profile(), *url, work.key);
+  if (!rclone) return no(rclone.error());
+  return Sender(work, files, *rclone).run();
+}
+
+}  // namespace muster::agent

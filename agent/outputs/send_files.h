@@ -1,0 +1,50 @@
+// Sends files of a directory to the store of a job's outputs. Plain functions, on the thread of an
+// upload; they block. rclone has the rights of the agent's user, who is the job's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "agent/launch/abandoned.h"
+#include "agent/launch/user_entry.h"
+#include "agent/outputs/sent_files.h"
+#include "common/base/error.h"
+#include "muster/v1/agent_service.pb.h"
+
+namespace muster::agent {
+
+// How long the store may take nothing before an upload is given up.
+inline constexpr std::chrono::minutes kUploadAwayMost{30};
+
+struct Uploaded {
+  std::uint64_t files = 0, bytes = 0;  // that are there
+  std::string problem;                 // a sentence; empty: all are
+};
+
+struct UploadWork {
+  const v1::OutputUpload& upload;
+  const std::string& key;      // what the store's secret has
+  const UserEntry* owner;      // whose files they are; nullptr: the agent's own user's
+  std::filesystem::path sent;  // where sent_files.h remembers them
+  std::uint64_t rate_limit;    // bytes a second; 0: none
+  const Abandoned& abandoned;  // when it is set, any result will do
+  std::chrono::milliseconds away_most = kUploadAwayMost;
+};
+
+struct FilesToSend {
+  std::string dir;  // absolute; its file a/b goes to URL/a/b
+  // What they are at this moment.
+  std::function<Result<SentFiles>()> list;
+  // Those that are sent when all others are there; nullptr: none.
+  std::function<bool(const std::string&)> is_last;
+};
+
+// Sends each file that was not sent before, or is not there any more. It waits for a store that is
+// away. A file that is written meanwhile is sent again, and is a problem in the end if that does
+// not stop.
+Uploaded send_files(const UploadWork& work, const FilesToSend& files);
+
+}  // namespace muster::agent

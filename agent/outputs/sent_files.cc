@@ -1,0 +1,87 @@
+#include "agent/outputs/sent_files.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <iterator>
+#include <optional>
+#include <system_error>
+
+#include "common/io/file.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr std::size_t kBytesMost = std::size_t{256} << 20;
+
+std::int64_t ns_of(const struct timespec& time) {
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+// The number before the next space, which goes too.
+template <class Number>
+bool take(std::string_view& line, Number& number) {
+  const auto [end, wrong] = std::from_chars(line.data(), line.data() + line.size(), number);
+  if (wrong != std::errc() || end == line.data() + line.size() || *end != ' ') return false;
+  line.remove_prefix(static_cast<std::size_t>(end - line.data()) + 1);
+  return true;
+}
+
+}  // namespace
+
+FileState state_of(const struct stat& status) {
+  return {.bytes = static_cast<std::uint64_t>(status.st_size),
+          .modified_ns = ns_of(status.st_mtim),
+          .changed_ns = ns_of(status.st_ctim),
+          .inode = status.st_ino,
+          .links = status.st_nlink};
+}
+
+std::int64_t now_ns() {
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+bool are_same(const FileState& one, const FileState& other) {
+  return one.bytes == other.bytes && one.modified_ns == other.modified_ns &&
+         one.inode == other.inode &&
+         (one.changed_ns == other.changed_ns || one.links != other.links);
+}
+
+SentFiles read_sent(const std::filesystem::path& file, std::string_view url) {
+  const auto text = io::read_regular_file(file, kBytesMost, io::Links::Own);
+  if (!text) return {};
+  SentFiles sent;
+  std::string_view rest = *text;
+  bool is_first = true;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return {};
+    std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    if (is_first) {
+      if (line != url) return {};
+      is_first = false;
+      continue;
+    }
+    FileState state;
+    if (!take(line, state.bytes) || !take(line, state.modified_ns) ||
+        !take(line, state.changed_ns) || !take(line, state.inode) || !take(line, state.links) ||
+        line.empty())
+      return {};
+    sent.emplace(line, state);
+  }
+  return sent;
+}
+
+Result<void> write_sent(const std::filesystem::path& file, std::string_view url,
+                        const SentFiles& sent) {
+  std::string text = fmt::format("{}\n", url);
+  for (const auto& [name, state] : sent)
+    fmt::format_to(std::back_inserter(text), "{} {} {} {} {} {}\n", state.bytes, state.modified_ns,
+                   state.changed_ns, state.inode, state.links, name);
+  if (auto made = io::make_dirs(file.parent_path(), 0700); !made) return made;
+  return io::replace_file(file, text, io::Durable::No);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,282 @@
+#include "agent/outputs/uploads.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "agent/outputs/upload_checkpoint.h"
+#include "agent/outputs/upload_outputs.h"
+#include "common/log/log.h"
+#include "common/proto/proto_time.h"
+
+namespace muster::agent {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The controller is away, perhaps: asked again after this time.
+constexpr std::chrono::seconds kAskAgain{5};
+// A store that is away for one job keeps no other from its own.
+constexpr std::ptrdiff_t kAtOnce = 4;
+
+CheckpointPlace place_of(const UploadTask& task, const v1::NodeLaunch& order) {
+  return {.out = order.upload().dir(),
+          .save_dir = order.watching().save_dir(),
+          .layout = order.watching().layout(),
+          .attempt = task.run.second.value,
+          .step = task.step.value_or(0)};
+}
+
+Result<std::optional<UserEntry>> owner_of(const v1::NodeLaunch& order) {
+  if (order.user().empty()) return std::optional<UserEntry>();
+  auto found = find_user(order.user());
+  if (!found) return fail(std::move(found.error()));
+  // rclone would read with this agent's rights what a link of that user names.
+  if (found->uid != ::geteuid())
+    return fail(ErrorCode::Unsupported,
+                fmt::format("outputs of another user ('{}') than the agent's are not uploaded",
+                            found->name));
+  return std::optional(*std::move(found));
+}
+
+const UserEntry* pointer_to(const std::optional<UserEntry>& owner) {
+  return owner ? &*owner : nullptr;
+}
+
+}  // namespace
+
+void Uploads::want(const UploadTask& task, const v1::NodeLaunch& order) {
+  const MutexLock lock(mutex_);
+  if (stopped_) return;
+  const auto same = [&](const Wanted& one) { return one.task == task && !one.abandoned->is_set(); };
+  if (std::ranges::find_if(wanted_, same) == wanted_.end())
+    wanted_.push_back({.task = task,
+                       .order = order,
+                       .state = task.step && !task.seal ? State::ToFreeze : State::Waiting});
+  start_thread();
+  changed_.notify_all();
+}
+
+void Uploads::start_thread() {
+  // One more, so that none waits to be frozen.
+  const std::size_t needed = std::min<std::size_t>(
+      std::max<std::size_t>(wanted_.size(), running_.empty() ? 0 : 1), kAtOnce + 1);
+  if (threads_.size() >= needed) return;
+  try {
+    threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    log::warn("outputs wait: no thread is to be had", {{"why", error.code().message()}});
+  }
+}
+
+void Uploads::while_running(const std::map<RunKey, const v1::NodeLaunch*>& orders) {
+  const MutexLock lock(mutex_);
+  if (stopped_) return;
+  std::erase_if(running_, [&](const auto& one) { return !orders.contains(one.first); });
+  for (const auto& [run, order] : orders) {
+    if (!order->upload().has_every()) continue;
+    const auto first = Clock::now() + to_duration(order->upload().every());
+    running_.try_emplace(run, Running{.order = *order, .due = first});
+  }
+  for (Wanted& one : wanted_)
+    if (one.task.others && !orders.contains(one.task.run)) one.abandoned->set();
+  start_thread();
+  changed_.notify_all();
+}
+
+bool Uploads::is_idle(const JobId& job) {
+  return std::ranges::none_of(wanted_,
+                              [&](const Wanted& one) { return one.task.run.first == job; });
+}
+
+Clock::time_point Uploads::want_others() {
+  const auto now = Clock::now();
+  auto next = now + std::chrono::hours(24);
+  for (auto& [run, running] : running_) {
+    // What is wanted of the job goes before, and another attempt of it may be over there.
+    if (running.due <= now && is_idle(run.first)) {
+      wanted_.push_back({.task = {.run = run, .others = true}, .order = running.order});
+      running.due = now + to_duration(running.order.upload().every());
+    }
+    next = std::min(next, std::max(running.due, now + std::chrono::seconds(1)));
+  }
+  return next;
+}
+
+void Uploads::keep_only(const std::set<UploadTask>& tasks) {
+  const MutexLock lock(mutex_);
+  for (auto one = wanted_.begin(); one != wanted_.end();) {
+    if (one->task.others) {
+      ++one;
+      continue;
+    }
+    const bool goes_on = one->task.step && one->state == State::UnderWay &&
+                         std::ranges::any_of(tasks, [&](const UploadTask& other) {
+                           return other.run == one->task.run;
+                         });
+    if (goes_on || tasks.contains(one->task)) {
+      ++one;
+      continue;
+    }
+    one->abandoned->set();
+    const bool is_idle = one->state == State::ToFreeze || one->state == State::Waiting;
+    one = is_idle ? wanted_.erase(one) : std::next(one);
+  }
+}
+
+void Uploads::forget_all_but(const std::set<JobId>& jobs) {
+  std::error_code wrong;
+  for (std::filesystem::directory_iterator at(options_.sent, wrong), end; !wrong && at != end;
+       at.increment(wrong)) {
+    std::error_code gone;
+    if (!jobs.contains(JobId(at->path().filename().string())))
+      std::filesystem::remove(at->path(), gone);
+  }
+}
+
+void Uploads::stop() {
+  std::vector<std::thread> threads;
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+    for (const Wanted& one : wanted_) one.abandoned->set();
+    changed_.notify_all();
+    threads = std::move(threads_);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+Uploads::Place Uploads::next() {
+  const auto to_freeze = std::ranges::find(wanted_, State::ToFreeze, &Wanted::state);
+  if (to_freeze != wanted_.end()) return to_freeze;
+  if (std::ranges::count(wanted_, State::UnderWay, &Wanted::state) >= kAtOnce) return wanted_.end();
+  return std::ranges::find_if(wanted_, [this](const Wanted& one) MUSTER_REQUIRES(mutex_) {
+    return one.state == State::Waiting && std::ranges::none_of(wanted_, [&](const Wanted& other) {
+             return other.state == State::UnderWay && other.task.run.first == one.task.run.first;
+           });
+  });
+}
+
+// Only the thread that freezes or uploads one erases it.
+void Uploads::work() {
+  ::pthread_setname_np(::pthread_self(), "agent-upload");
+  for (;;) {
+    Place one;
+    bool freezes = false;
+    {
+      const MutexLock lock(mutex_);
+      for (;;) {
+        if (stopped_) return;
+        const auto until = want_others();
+        if ((one = next()) != wanted_.end()) break;
+        changed_.wait_until(mutex_, until);
+      }
+      freezes = one->state == State::ToFreeze;
+      one->state = freezes ? State::Freezing : State::UnderWay;
+      one->ranks_run = running_.contains(one->task.run);
+    }
+    if (freezes)
+      freeze(one);
+    else
+      upload(one);
+  }
+}
+
+std::set<std::string> Uploads::frozen_names(const RunKey& run) {
+  std::set<std::string> names;
+  for (const Wanted& one : wanted_)
+    if (one.task.run == run && one.task.step && !one.abandoned->is_set())
+      names.insert(place_of(one.task, one.order).frozen_name());
+  return names;
+}
+
+void Uploads::freeze(Place one) {
+  std::set<std::string> kept;
+  {
+    const MutexLock lock(mutex_);
+    kept = frozen_names(one->task.run);
+  }
+  const auto owner = owner_of(one->order);
+  if (!owner) return end(one, {.files = 0, .bytes = 0, .problem = owner.error().message});
+  thaw(one->order.upload().dir(), kept, pointer_to(*owner));
+  auto files = freeze_checkpoint(place_of(one->task, one->order), pointer_to(*owner));
+  if (!files) return end(one, {.files = 0, .bytes = 0, .problem = files.error().message});
+  const MutexLock lock(mutex_);
+  if (one->abandoned->is_set()) {
+    wanted_.erase(one);
+  } else {
+    one->files = *std::move(files);
+    one->state = State::Waiting;
+  }
+  changed_.notify_all();
+}
+
+void Uploads::upload(Place one) { end(one, result_of(*one)); }
+
+void Uploads::end(Place one, const Uploaded& uploaded) {
+  std::optional<UploadTask> ended;
+  {
+    const MutexLock lock(mutex_);
+    if (stopped_) return;
+    if (!one->abandoned->is_set()) ended = one->task;
+    wanted_.erase(one);
+    changed_.notify_all();
+  }
+  if (!ended) return;
+  if (!ended->others) return options_.on_end(*ended, uploaded);
+  if (!uploaded.problem.empty())
+    log::warn("not all outputs are uploaded yet: " + uploaded.problem,
+              {{"job", ended->run.first.str()}});
+}
+
+Uploaded Uploads::result_of(const Wanted& wanted) const {
+  const v1::NodeLaunch& order = wanted.order;
+  const auto no = [](const Error& error) {
+    return Uploaded{.files = 0, .bytes = 0, .problem = error.message};
+  };
+  const auto owner = owner_of(order);
+  if (!owner) return no(owner.error());
+  const auto key = key_of(wanted);
+  if (!key) return no(key.error());
+  const UploadWork work{
+      .upload = order.upload(),
+      .key = *key,
+      .owner = pointer_to(*owner),
+      .sent = options_.sent / wanted.task.run.first.str(),
+      .rate_limit = wanted.ranks_run ? order.upload().rate_limit() : 0,
+      .abandoned = *wanted.abandoned,
+      .away_most = wanted.task.others ? std::chrono::minutes(0) : kUploadAwayMost};
+  if (wanted.task.others) return upload_others(work, order.watching().save_dir());
+  if (!wanted.task.step) {
+    thaw(order.upload().dir(), {}, work.owner);
+    return upload_outputs(work, order.watching().layout());
+  }
+  const CheckpointPlace place = place_of(wanted.task, order);
+  const Uploaded uploaded =
+      wanted.task.seal ? upload_seal(work, place) : upload_checkpoint(work, *wanted.files);
+  // The seal is made of the frozen checkpoint, too.
+  if (wanted.task.seal || !order.upload().seals() || !uploaded.problem.empty())
+    thaw_one(place, work.owner);
+  return uploaded;
+}
+
+Result<std::string> Uploads::key_of(const Wanted& wanted) const {
+  const std::string& secret = wanted.order.upload().secret();
+  if (secret.empty()) return std::string();
+  for (;;) {
+    const auto given = options_.fetch_secrets(wanted.order);
+    if (given) {
+      const auto found = given->find(secret);
+      if (found != given->end()) return found->second;
+      return fail(ErrorCode::Internal, "the controller gave no key of the store");
+    }
+    if (given.error().code != ErrorCode::Unreachable) return fail(Error(given.error()));
+    if (wanted.abandoned->wait(kAskAgain)) return fail(Error(given.error()));
+  }
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,103 @@
+// Uploads copies what runs of this node have written to the stores that their orders name: a few
+// jobs at a time, and one thing of a job after another. The Agent owns it. Thread-safe; no call but
+// stop() blocks. stop() ends what runs; what was not finished is wanted again by the agent's next
+// start.
+//
+// A checkpoint is frozen as soon as it is wanted (frozen_checkpoint.h). At most two of a run are:
+// the one that is under way, and the newest.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "agent/core/reconcile.h"
+#include "agent/launch/secrets_by_name.h"
+#include "agent/outputs/frozen_checkpoint.h"
+#include "agent/outputs/send_files.h"
+#include "common/base/error.h"
+#include "common/base/mutex.h"
+
+namespace muster::agent {
+
+// As in v1.UploadOrder.
+struct UploadTask {
+  RunKey run;
+  std::optional<std::int64_t> step = {};
+  bool seal = false;
+  bool others = false;  // by OutputUpload.every, without an order
+  friend auto operator<=>(const UploadTask&, const UploadTask&) = default;
+};
+
+class Uploads {
+ public:
+  struct Options {
+    // The key of the order's store, among others. Blocking.
+    std::function<Result<SecretsByName>(const v1::NodeLaunch&)> fetch_secrets;
+    // On a thread of the uploads.
+    std::function<void(const UploadTask&, const Uploaded&)> on_end;
+    std::filesystem::path sent;  // the directory of sent_files.h
+  };
+  explicit Uploads(Options options) : options_(std::move(options)) {}
+  ~Uploads() { stop(); }
+  Uploads(const Uploads&) = delete;
+  Uploads& operator=(const Uploads&) = delete;
+
+  // `order` has an `upload`. Nothing happens if the task waits or is under way.
+  void want(const UploadTask& task, const v1::NodeLaunch& order);
+  // Nobody wants others any more. A checkpoint that is under way goes on as long as anything of its
+  // run is wanted.
+  void keep_only(const std::set<UploadTask>& tasks);
+  // The ranks of these runs run here, and nobody else's: what they write is uploaded every now and
+  // then. Each order has an `upload`.
+  void while_running(const std::map<RunKey, const v1::NodeLaunch*>& orders);
+  // The node knows no job but these any more.
+  void forget_all_but(const std::set<JobId>& jobs);
+  void stop();
+
+ private:
+  enum class State : std::uint8_t { ToFreeze, Freezing, Waiting, UnderWay };
+  struct Wanted {
+    UploadTask task;
+    v1::NodeLaunch order;
+    State state = State::Waiting;
+    bool ranks_run = false;                     // when it began
+    std::optional<CheckpointFiles> files = {};  // once it is frozen
+    std::shared_ptr<Abandoned> abandoned = std::make_shared<Abandoned>();
+  };
+  using Place = std::list<Wanted>::iterator;
+  struct Running {
+    v1::NodeLaunch order;
+    std::chrono::steady_clock::time_point due;
+  };
+  void work();
+  void start_thread() MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] bool is_idle(const JobId& job) MUSTER_REQUIRES(mutex_);
+  // Wants what is due now. The time when something will be.
+  std::chrono::steady_clock::time_point want_others() MUSTER_REQUIRES(mutex_);
+  // end(): there is nothing to do now.
+  Place next() MUSTER_REQUIRES(mutex_);
+  void freeze(Place one) MUSTER_EXCLUDES(mutex_);
+  void upload(Place one) MUSTER_EXCLUDES(mutex_);
+  void end(Place one, const Uploaded& uploaded) MUSTER_EXCLUDES(mutex_);
+  std::set<std::string> frozen_names(const RunKey& run) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] Uploaded result_of(const Wanted& wanted) const;
+  Result<std::string> key_of(const Wanted& wanted) const;
+
+  const Options options_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::list<Wanted> wanted_ MUSTER_GUARDED_BY(mutex_);
+  std::map<RunKey, Running> running_ MUSTER_GUARDED_BY(mutex_);
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,89 @@
+// The third part of AgentModel: uploads of outputs, as Agent::upload_ordered() and agent/outputs do
+// them. Marks survive the agent; an upload that is under way does not, and its order comes again.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/sim/agent_model.h"
+#include "tests/sim/world.h"
+
+namespace muster::sim {
+namespace {
+
+bool has_ended(const agent::RunSeen& seen, const UploadTask& task) {
+  if (!task.step) return seen.outputs.has_value();
+  const auto& newest = task.seal ? seen.checkpoint_sealed : seen.checkpoint_sent;
+  return newest && *newest->step >= *task.step;
+}
+
+std::string name_of(const UploadTask& task) {
+  if (!task.step) return fmt::format("everything of {}", describe(task.run));
+  return fmt::format("{}step {} of {}", task.seal ? "the mark of " : "", *task.step,
+                     describe(task.run));
+}
+
+}  // namespace
+
+void AgentModel::obey_uploads(const v1::Orders& orders) {
+  std::set<UploadTask> wanted;
+  for (const v1::UploadOrder& order : orders.uploads()) {
+    UploadTask task{.run = {JobId(order.job_id()), AttemptNo(order.attempt())},
+                    .step = {},
+                    .seal = order.seal()};
+    if (order.has_step()) task.step = order.step();
+    wanted.insert(std::move(task));
+  }
+  std::erase_if(uploads_, [&](const auto& one) {
+    const bool goes_on =
+        one.first.step && one.second.under_way &&
+        std::ranges::any_of(wanted, [&](const auto& other) { return other.run == one.first.run; });
+    return !goes_on && !wanted.contains(one.first);
+  });
+  for (const UploadTask& task : wanted) {
+    const auto dir = machine_.disk().runs.find(task.run);
+    if (dir == machine_.disk().runs.end()) continue;
+    const agent::RunSeen seen = observe(task.run, *dir->second);
+    if (has_ended(seen, task) || (!task.step && !seen.swept)) continue;
+    if (seen.uploads)
+      uploads_.try_emplace(task);
+    else
+      end_upload(task, "the node has lost the run's launch record");
+  }
+  upload_next();
+}
+
+// One of a job after another.
+void AgentModel::upload_next() {
+  for (auto& [task, upload] : uploads_) {
+    const bool waits = std::ranges::any_of(uploads_, [&](const auto& other) {
+      return other.second.under_way && other.first.run.first == task.run.first;
+    });
+    const auto dir = machine_.disk().runs.find(task.run);
+    if (waits || dir == machine_.disk().runs.end() || !dir->second->launch) continue;
+    upload = {.under_way = true, .number = ++last_upload_};
+    world_.say(
+        [&] { return fmt::format("{}: agent uploads {}", machine_.name().str(), name_of(task)); });
+    world_.watch.uploading(machine_, task);
+    const JobPlan& plan = world_.scenario.plan(dir->second->launch->job_name());
+    after(world_.rng.skewed(kMillisecond, plan.upload_time),
+          [this, task = task, number = upload.number, fails = plan.upload_fails] {
+            const auto found = uploads_.find(task);
+            if (found == uploads_.end() || found->second.number != number) return;
+            uploads_.erase(found);
+            end_upload(task, world_.rng.one_in(fails) ? "the store is away" : "");
+            upload_next();
+          });
+  }
+}
+
+void AgentModel::end_upload(const UploadTask& task, const std::string& problem) {
+  if (problem.empty()) world_.watch.uploaded(machine_, task);
+  world_.say([&] {
+    return fmt::format("{}: agent has uploaded {}: {}", machine_.name().str(), name_of(task),
+                       problem.empty() ? "all" : problem);
+  });
+  mark(task.run, {.kind = AgentMark::Kind::Uploaded, .text = problem, .upload = task});
+  poke();
+}
+
+}  // namespace muster::sim

@@ -1,0 +1,289 @@
+// Outputs are copied by a real rclone into a directory that plays the store.
+#include "agent/outputs/upload_outputs.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "agent/outputs/upload_checkpoint.h"
+
+namespace muster::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return (std::ostringstream() << in.rdbuf()).str();
+}
+
+class UploadOutputs : public testing::Test {
+ protected:
+  UploadOutputs() {
+    std::string pattern = (fs::temp_directory_path() / "muster-upload-XXXXXX").string();
+    dir_ = ::mkdtemp(pattern.data());
+    fs::create_directories(out());
+    fs::create_directories(store());
+  }
+  ~UploadOutputs() override { fs::remove_all(dir_); }
+
+  [[nodiscard]] fs::path out() const { return dir_ / "out"; }
+  [[nodiscard]] fs::path store() const { return dir_ / "store"; }
+  void write(const std::string& name, const std::string& text) const {
+    fs::create_directories((out() / name).parent_path());
+    std::ofstream(out() / name, std::ios::binary) << text;
+  }
+  [[nodiscard]] std::vector<std::string> listed(std::vector<std::string> include = {}) const {
+    const auto wanted = store::Selection::make(include);
+    const auto files = list_outputs(out(), *wanted, nullptr);
+    std::vector<std::string> names;
+    for (const auto& [name, state] : files.value_or(SentFiles())) names.push_back(name);
+    return names;
+  }
+  v1::OutputUpload order() const {
+    v1::OutputUpload order;
+    order.set_url("dir://d/runs/7");
+    order.set_dir(out());
+    order.mutable_profile()->set_url("dir://d");
+    order.mutable_profile()->set_endpoint(store());
+    *order.mutable_include() = {include_.begin(), include_.end()};
+    return order;
+  }
+  template <class Send>
+  Uploaded with_work(Send&& send) {
+    const v1::OutputUpload order = this->order();
+    return send({.upload = order,
+                 .key = key_,
+                 .owner = nullptr,
+                 .sent = dir_ / "state" / "sent",
+                 .rate_limit = 0,
+                 .abandoned = abandoned_,
+                 .away_most = std::chrono::milliseconds(1)});
+  }
+  Uploaded upload() {
+    return with_work([](const UploadWork& work) { return upload_outputs(work, "megatron"); });
+  }
+  [[nodiscard]] std::string there(const std::string& name) const {
+    return text_of(store() / "runs/7" / name);
+  }
+  // A whole checkpoint in Megatron's format torch_dist, as far as files matter here.
+  void save(std::int64_t step, const std::string& text) const {
+    const std::string dir = fmt::format("checkpoints/attempt-1/iter_{:07}", step);
+    write(dir + "/metadata.json", "{}");
+    write(dir + "/__0_0.distcp", text);
+  }
+  [[nodiscard]] CheckpointPlace place(std::int64_t step) const {
+    return {.out = out(),
+            .save_dir = out() / "checkpoints/attempt-1",
+            .layout = "megatron",
+            .attempt = 1,
+            .step = step};
+  }
+  Uploaded upload_step(std::int64_t step) {
+    const auto files = freeze_checkpoint(place(step), nullptr);
+    if (!files) return {.files = 0, .bytes = 0, .problem = files.error().message};
+    return with_work([&](const UploadWork& work) { return upload_checkpoint(work, *files); });
+  }
+  Uploaded seal(std::int64_t step) {
+    return with_work([&](const UploadWork& work) { return upload_seal(work, place(step)); });
+  }
+  // From now on two writes have different times.
+  void let_time_pass() const {
+    const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
+    for (const auto& one : fs::recursive_directory_iterator(out()))
+      if (one.is_regular_file()) fs::last_write_time(one, old);
+  }
+
+  fs::path dir_;
+  Abandoned abandoned_;
+  std::vector<std::string> include_;
+  std::string key_;
+};
+
+TEST_F(UploadOutputs, TheFilesOfTheJobAreListedAndNothingElse) {
+  write("b", "1");
+  write("a/x y.ckpt", "22");
+  write("code/train.py", "no output");
+  write("a/code/kept.py", "an output");
+  fs::create_symlink("/etc/passwd", out() / "link");
+  fs::create_directory_symlink("/etc", out() / "linked");
+  EXPECT_THAT(listed(), ElementsAre("a/code/kept.py", "a/x y.ckpt", "b"));
+  EXPECT_THAT(listed({"*.ckpt"}), ElementsAre("a/x y.ckpt"));
+  fs::remove_all(out());
+  EXPECT_TRUE(listed().empty()) << "the job has written nothing";
+}
+
+TEST_F(UploadOutputs, AllOfThemAreThereAfterwards) {
+  write("checkpoints/attempt-1/é 100%.ckpt", "weights");
+  write("zero", "");
+  const Uploaded uploaded = upload();
+  EXPECT_EQ(uploaded.problem, "");
+  EXPECT_EQ(uploaded.files, 2U);
+  EXPECT_EQ(uploaded.bytes, 7U);
+  EXPECT_EQ(text_of(store() / "runs/7/checkpoints/attempt-1/é 100%.ckpt"), "weights");
+  EXPECT_TRUE(fs::exists(store() / "runs/7/zero"));
+  write("zero", "more");
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_EQ(text_of(store() / "runs/7/zero"), "more");
+}
+
+TEST_F(UploadOutputs, WhatCannotBeNamedIsLeftOutAndCounted) {
+  write("a", "1");
+  write("new\nline", "2");
+  const Uploaded uploaded = upload();
+  EXPECT_EQ(uploaded.files, 1U);
+  EXPECT_THAT(uploaded.problem, HasSubstr("1 file with a line end in the name is left out"));
+  EXPECT_TRUE(fs::exists(store() / "runs/7/a"));
+}
+
+TEST_F(UploadOutputs, AStoreThatTakesNothingIsASentence) {
+  write("a", "1");
+  fs::remove_all(store());
+  std::ofstream(store()) << "a file, and no directory";
+  const Uploaded uploaded = upload();
+  EXPECT_EQ(uploaded.files, 0U);
+  EXPECT_THAT(uploaded.problem, HasSubstr("rclone: "));
+}
+
+TEST_F(UploadOutputs, WhatWasSentIsNotSentAgain) {
+  write("a", "1");
+  write("b", "22");
+  let_time_pass();
+  EXPECT_EQ(upload().problem, "");
+  std::ofstream(store() / "runs/7/a") << "X";
+  fs::remove(store() / "runs/7/b");
+  write("c", "333");
+  const Uploaded uploaded = upload();
+  EXPECT_EQ(uploaded.problem, "");
+  EXPECT_EQ(uploaded.files, 3U);
+  EXPECT_EQ(there("a"), "X") << "it has the size of what was sent";
+  EXPECT_EQ(there("b"), "22") << "what is not there is sent";
+  EXPECT_EQ(there("c"), "333");
+}
+
+TEST_F(UploadOutputs, AFileOfTheSameSizeWithOtherBytesIsSent) {
+  write("a", "1");
+  let_time_pass();
+  EXPECT_EQ(upload().problem, "");
+  const auto time = fs::last_write_time(out() / "a");
+  write("a", "2");
+  fs::last_write_time(out() / "a", time);
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_EQ(there("a"), "2");
+}
+
+TEST_F(UploadOutputs, WhatWasSentToAnotherPlaceIsSentHere) {
+  write("a", "1");
+  let_time_pass();
+  EXPECT_EQ(upload().problem, "");
+  const SentFiles sent = read_sent(dir_ / "state" / "sent", "dir://d/runs/7");
+  ASSERT_THAT(sent, testing::SizeIs(1));
+  EXPECT_TRUE(read_sent(dir_ / "state" / "sent", "dir://d/runs/8").empty());
+  std::ofstream(dir_ / "state" / "sent", std::ios::app) << "1 2 3";
+  EXPECT_TRUE(read_sent(dir_ / "state" / "sent", "dir://d/runs/7").empty()) << "cut";
+}
+
+TEST_F(UploadOutputs, AFileThatCannotBeReadStopsNoOther) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root reads everything";
+  write("a", "1");
+  write("b", "2");
+  fs::permissions(out() / "a", fs::perms::none);
+  const Uploaded uploaded = upload();
+  EXPECT_THAT(uploaded.problem, HasSubstr("permission denied"));
+  EXPECT_EQ(there("b"), "2");
+}
+
+TEST_F(UploadOutputs, ACheckpointThatIsDeletedMeanwhileIsUploadedWhole) {
+  save(100, "weights");
+  let_time_pass();
+  const auto files = freeze_checkpoint(place(100), nullptr);
+  ASSERT_TRUE(files) << files.error().message;
+  fs::remove_all(out() / "checkpoints/attempt-1/iter_0000100");
+  const Uploaded uploaded =
+      with_work([&](const UploadWork& work) { return upload_checkpoint(work, *files); });
+  EXPECT_EQ(uploaded.problem, "");
+  EXPECT_EQ(uploaded.files, 2U);
+  EXPECT_EQ(there("checkpoints/attempt-1/iter_0000100/__0_0.distcp"), "weights");
+}
+
+TEST_F(UploadOutputs, TheMarkOfACheckpointSaysItsStep) {
+  save(100, "weights");
+  write("checkpoints/attempt-1/latest_checkpointed_iteration.txt", "200");
+  EXPECT_EQ(upload_step(100).problem, "");
+  EXPECT_FALSE(
+      fs::exists(store() / "runs/7/checkpoints/attempt-1/latest_checkpointed_iteration.txt"));
+  EXPECT_EQ(seal(100).problem, "");
+  EXPECT_EQ(there("checkpoints/attempt-1/latest_checkpointed_iteration.txt"), "100");
+  EXPECT_EQ(text_of(out() / "checkpoints/attempt-1/latest_checkpointed_iteration.txt"), "200");
+}
+
+TEST_F(UploadOutputs, WhatIsFrozenIsNoOutput) {
+  save(100, "weights");
+  ASSERT_TRUE(freeze_checkpoint(place(100), nullptr));
+  EXPECT_THAT(listed(), testing::Each(testing::StartsWith("checkpoints/")));
+  thaw(out(), {place(100).frozen_name()}, nullptr);
+  EXPECT_TRUE(fs::exists(out() / ".muster-upload/1.100"));
+  thaw(out(), {}, nullptr);
+  EXPECT_FALSE(fs::exists(out() / ".muster-upload"));
+  EXPECT_EQ(text_of(out() / "checkpoints/attempt-1/iter_0000100/__0_0.distcp"), "weights");
+}
+
+TEST_F(UploadOutputs, WhatACheckpointHasSentIsNotSentAgainInTheEnd) {
+  save(100, "weights");
+  let_time_pass();
+  EXPECT_EQ(upload_step(100).problem, "");
+  thaw(out(), {}, nullptr);
+  std::ofstream(store() / "runs/7/checkpoints/attempt-1/iter_0000100/__0_0.distcp") << "WEIGHTS";
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_EQ(there("checkpoints/attempt-1/iter_0000100/__0_0.distcp"), "WEIGHTS");
+}
+
+TEST_F(UploadOutputs, WhileTheJobTrainsOtherFilesAreUploadedToo) {
+  save(100, "weights");
+  write("logs/events", "growing");
+  write("checkpoints.txt", "notes");
+  const Uploaded uploaded = with_work(
+      [&](const UploadWork& work) { return upload_others(work, out() / "checkpoints/attempt-1"); });
+  EXPECT_EQ(uploaded.problem, "");
+  EXPECT_EQ(there("logs/events"), "growing");
+  EXPECT_EQ(there("checkpoints.txt"), "notes");
+  EXPECT_FALSE(fs::exists(store() / "runs/7/checkpoints"));
+  write("large", "");
+  fs::resize_file(out() / "large", 64 << 20);
+  const auto again = [&] {
+    return with_work([&](const UploadWork& work) {
+      return upload_others(work, out() / "checkpoints/attempt-1");
+    });
+  };
+  EXPECT_EQ(again().files, 2U) << "it may not be whole";
+  let_time_pass();
+  EXPECT_EQ(again().files, 3U);
+}
+
+TEST_F(UploadOutputs, ACheckpointThatIsGoneIsASentence) {
+  EXPECT_THAT(upload_step(100).problem, HasSubstr("it is not there any more"));
+  CheckpointPlace elsewhere = place(100);
+  elsewhere.save_dir = dir_ / "elsewhere";
+  const auto files = freeze_checkpoint(elsewhere, nullptr);
+  ASSERT_FALSE(files);
+  EXPECT_THAT(files.error().message, HasSubstr("write checkpoint.dir below ${out}"));
+}
+
+TEST_F(UploadOutputs, ACheckpointOfWhichAPartIsLeftOutIsNotUploaded) {
+  save(100, "weights");
+  include_ = {"*.json"};
+  EXPECT_THAT(upload_step(100).problem,
+              HasSubstr("outputs.include leaves out 'checkpoints/attempt-1/iter_0000100/__0_0"));
+  EXPECT_TRUE(fs::is_empty(store()));
+}
+
+}  // namespace
+}  // namespace muster::agent
