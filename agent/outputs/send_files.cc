@@ -1,10 +1,11 @@
 #include "agent/outputs/send_files.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,18 +22,44 @@ namespace {
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kLogMost = 1 << 20;
+constexpr std::size_t kLogMost = 16 << 20;
 // A run of rclone takes at most so much, so that an outage loses no more than one of them.
 constexpr std::size_t kBatchFiles = 1'000;
 constexpr std::uint64_t kBatchBytes = std::uint64_t{4} << 30;
 // So often a file may be found changed after it was sent.
 constexpr int kChangesMost = 5;
+constexpr std::string_view kAlways = "--no-check-dest";
 // Within this time two writes may have the same time.
 constexpr std::int64_t kTickNs = 1'000'000'000;
 
-// rclone reads names line by line.
-bool can_be_named(const std::string& name) {
-  return std::ranges::none_of(name, [](char c) { return c == '\n' || c == '\r'; });
+// rclone's own spelling of a name (lib/encoder, "standard"): a line of its list holds each control
+// character as its picture, U+2400 to U+2421. Nothing: the name has one of these pictures, or the
+// sign that rclone puts before one.
+std::optional<std::string> rclone_name(const std::string& name) {
+  constexpr std::string_view kQuote = "\u201B", kPicture = "\xE2\x90";
+  std::string spelled;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto c = static_cast<unsigned char>(name[i]);
+    const std::string_view rest = std::string_view(name).substr(i);
+    const bool is_picture = rest.starts_with(kPicture) && rest.size() > 2 &&
+                            static_cast<unsigned char>(rest[2]) <= 0xA1;
+    if (rest.starts_with(kQuote) || is_picture) return std::nullopt;
+    if (c >= 0x20 && c != 0x7F) {
+      spelled += name[i];
+      continue;
+    }
+    spelled += kPicture;
+    spelled += static_cast<char>(c == 0x7F ? 0xA1 : 0x80 + c);
+  }
+  return spelled;
+}
+
+// How many files its log says that it has copied.
+std::size_t copied(std::string_view log) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = log.find(R"("msg":"Copied )", at)) != std::string_view::npos; ++at)
+    ++count;
+  return count;
 }
 
 class Sender {
@@ -66,7 +93,7 @@ class Sender {
     files_ = *std::move(listed);
     there_.clear();
     const std::size_t left_out =
-        std::erase_if(files_, [](const auto& file) { return !can_be_named(file.first); });
+        std::erase_if(files_, [](const auto& file) { return !rclone_name(file.first); });
     const auto is_sent = [&](const std::string& name, const FileState& state) {
       const auto found = sent_.find(name);
       return found != sent_.end() && are_same(found->second, state);
@@ -77,18 +104,22 @@ class Sender {
         if ((what_.is_last && what_.is_last(name)) == last)
           (is_sent(name, state) ? again : fresh).push_back(name);
       if (auto why = send_all(again, "--size-only"); !why.empty()) return why;
-      if (auto why = send_all(fresh, "--no-check-dest"); !why.empty()) return why;
-      if (auto why = changed_since(fresh); !why.empty())
+      auto why = send_all(fresh, kAlways);
+      remember();
+      if (!why.empty()) return why;
+      if (why = changed_since(fresh); !why.empty())
         return ++changes_ < kChangesMost ? why : end(why);
     }
     if (left_out > 0)
-      return end(fmt::format("{} file{} with a line end in the name {} left out", left_out,
-                             left_out == 1 ? "" : "s", left_out == 1 ? "is" : "are"));
+      return end(
+          fmt::format("{} file{} left out: rclone writes a control character as a sign that "
+                      "is in the name",
+                      left_out, left_out == 1 ? " is" : "s are"));
     return {};
   }
 
   // `how`: what rclone does about those that are there. A file that cannot be read stops no others.
-  std::string send_all(const std::vector<std::string>& names, const char* how) {
+  std::string send_all(const std::vector<std::string>& names, std::string_view how) {
     std::string first_why;
     for (std::size_t first = 0; first < names.size();) {
       std::size_t last = first;
@@ -105,14 +136,16 @@ class Sender {
     return first_why;
   }
 
-  std::string send(const std::vector<std::string>& names, const char* how) {
-    const auto list = io::MemoryFile::make(fmt::format("{}\n", fmt::join(names, "\n")));
+  std::string send(const std::vector<std::string>& names, std::string_view how) {
+    std::string lines;
+    for (const std::string& name : names) lines += rclone_name(name).value_or(name) + "\n";
+    const auto list = io::MemoryFile::make(lines);
     if (!list) return end(list.error().message);
     const std::int64_t before = now_ns();
-    std::vector<std::string> words = {"--files-from-raw", list->path(), how,
+    std::vector<std::string> words = {"--files-from-raw", list->path(), std::string(how),
                                       "--multi-thread-streams", "0", "--s3-no-check-bucket",
                                       // changed_since() sees it, for one file at a time
-                                      "--local-no-check-updated"};
+                                      "--local-no-check-updated", "--verbose"};
     if (work_.rate_limit > 0)
       words.insert(words.end(), {"--bwlimit", fmt::format("{}B", work_.rate_limit)});
     words.insert(words.end(), {what_.dir, rclone_.source()});
@@ -129,16 +162,34 @@ class Sender {
       const bool may_pass = verdict_ == Verdict::TryAgain || verdict_ == Verdict::DiskFull;
       return may_pass ? failure.text : end(failure.text);
     }
-    moved_on_ = true;
+    // It says nothing about a name of the list that it does not find.
+    if (how == kAlways && copied(answer.output) < names.size() - gone(names)) {
+      verdict_ = Verdict::NodeFault;
+      return end(
+          fmt::format("rclone has copied {} of {} files", copied(answer.output), names.size()));
+    }
+    if (how == kAlways) moved_on_ = true;
     there_.insert(names.begin(), names.end());
     for (const std::string& name : names) {
       const FileState& state = files_.at(name);
       if (state.modified_ns < before - kTickNs) sent_[name] = state;
     }
-    // It is lost at worst, and the files are sent again.
+    if (Clock::now() > remembered_ + seconds(10)) remember();
+    return {};
+  }
+
+  // It is lost at worst, and the files are sent again.
+  void remember() {
+    remembered_ = Clock::now();
     if (auto kept = write_sent(work_.sent, work_.upload.url(), sent_); !kept)
       log::warn("what was uploaded is not remembered", {{"why", kept.error().message}});
-    return {};
+  }
+
+  [[nodiscard]] std::size_t gone(const std::vector<std::string>& names) const {
+    const auto now = what_.list();
+    if (!now) return 0;
+    return static_cast<std::size_t>(std::ranges::count_if(
+        names, [&](const std::string& name) { return !now->contains(name); }));
   }
 
   // The first of these files that has other bytes now. Empty: none.
@@ -183,6 +234,7 @@ class Sender {
   Verdict verdict_ = Verdict::TryAgain;  // of the last run that failed
   bool is_final_ = false, moved_on_ = false;
   int changes_ = 0;
+  Clock::time_point remembered_ = Clock::now();
 };
 
 }  // namespace

@@ -137,11 +137,23 @@ TEST_F(UploadOutputs, AllOfThemAreThereAfterwards) {
 
 TEST_F(UploadOutputs, WhatCannotBeNamedIsLeftOutAndCounted) {
   write("a", "1");
-  write("new\nline", "2");
+  write("picture \u2409", "2");
+  write("quote \u201B", "3");
   const Uploaded uploaded = upload();
   EXPECT_EQ(uploaded.files, 1U);
-  EXPECT_THAT(uploaded.problem, HasSubstr("1 file with a line end in the name is left out"));
+  EXPECT_THAT(uploaded.problem, HasSubstr("2 files are left out"));
   EXPECT_TRUE(fs::exists(store() / "runs/7/a"));
+}
+
+TEST_F(UploadOutputs, NamesMayHaveAnyBytes) {
+  const std::vector<std::string> names = {
+      "new\nline", "cr\r",  "tab\t",    "\x01", "\x1F", "\x7F",  " lead", "trail ", "back\\slash",
+      "#hash",     ";semi", "\xFF.bin", "é",    "dot.", "-dash", "{a,b}", "\u2423", "*?:%"};
+  for (const std::string& name : names) write(name, name);
+  const Uploaded uploaded = upload();
+  EXPECT_EQ(uploaded.problem, "");
+  EXPECT_EQ(uploaded.files, names.size());
+  for (const std::string& name : names) EXPECT_EQ(there(name), name);
 }
 
 TEST_F(UploadOutputs, AStoreThatTakesNothingIsASentence) {
