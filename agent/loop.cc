@@ -80,7 +80,8 @@ Result<void> Agent::open() {
                                                               .seal = task.seal});
                              });
                            },
-                       .sent = options_.host.layout.uploaded()});
+                       .sent = options_.host.layout.uploaded(),
+                       .frozen = options_.host.layout.frozen()});
   if (options_.probe) {
     host.fill_facts = [devices = device_ids_](NodeFacts& facts) { devices->fill(facts); };
   }

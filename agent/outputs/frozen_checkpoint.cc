@@ -15,7 +15,10 @@
 #include "agent/saves/files_out.h"
 #include "common/base/controls.h"
 #include "common/engine/model/layout.h"
+#include "common/io/beneath.h"
 #include "common/io/file.h"
+#include "common/io/remove_tree.h"
+#include "common/log/log.h"
 
 namespace muster::agent {
 namespace {
@@ -52,14 +55,29 @@ Result<FileState> regular_file(const fs::path& file) {
               fmt::format("'{}' is no regular file", without_controls(file.native())));
 }
 
-SentFiles files_below(const fs::path& dir) {
-  SentFiles files;
+// A link in its place would lead to files of others.
+Result<fs::path> own_top(const std::string& out) {
+  const fs::path top = fs::path(out) / kFrozenDir;
+  struct stat status{};
+  if (::lstat(top.c_str(), &status) != 0) {
+    if (errno != ENOENT) return fail_errno(without_controls(top.native()), errno);
+    std::error_code wrong;
+    fs::create_directory(top, wrong);
+    if (wrong) return fail_errno(without_controls(top.native()), wrong.value());
+  } else if (!S_ISDIR(status.st_mode)) {
+    return fail(ErrorCode::DataLoss,
+                fmt::format("'{}' is no directory", without_controls(top.native())));
+  }
+  return top;
+}
+
+// Removes this one, with all below it. Its record goes first: what is left is not believed.
+void remove_one(const std::string& out, const fs::path& records, const std::string& name) {
   std::error_code wrong;
-  for (fs::recursive_directory_iterator at(dir, wrong), end; !wrong && at != end;
-       at.increment(wrong))
-    if (const auto state = regular_file(at->path()))
-      files.emplace(at->path().native().substr(dir.native().size() + 1), *state);
-  return files;
+  fs::remove(records / name, wrong);
+  if (const auto top = io::Beneath::open(fs::path(out) / kFrozenDir))
+    if (auto removed = io::remove_tree(*top, name); !removed)
+      log::warn("an uploaded checkpoint stays on the disk", {{"why", removed.error().message}});
 }
 
 Result<void> make_parents(const fs::path& file) {
@@ -72,17 +90,21 @@ Result<void> make_parents(const fs::path& file) {
 
 }  // namespace
 
-std::string CheckpointPlace::frozen_name() const { return fmt::format("{}.{}", attempt, step); }
+std::string CheckpointPlace::name() const {
+  return fmt::format("{}.{}.{}", run.first.str(), run.second.value, step);
+}
 
 Result<CheckpointFiles> freeze_checkpoint(const CheckpointPlace& place, const UserEntry* owner) {
   const auto below = below_out(place);
   if (!below) return fail(below.error());
   const WithRightsOf rights(owner);
   if (auto have = rights.check(); !have) return fail(std::move(have.error()));
-  const fs::path frozen = fs::path(place.out) / kFrozenDir / place.frozen_name();
-  std::error_code wrong;
-  if (fs::is_directory(fs::symlink_status(frozen, wrong)))
-    return CheckpointFiles{.dir = frozen, .files = files_below(frozen)};
+  const auto top = own_top(place.out);
+  if (!top) return fail(Error(top.error()).in(doing(place)));
+  const fs::path frozen = *top / place.name();
+  if (auto known = read_sent(place.records / place.name(), frozen.native()); !known.empty())
+    return CheckpointFiles{.dir = frozen, .files = std::move(known)};
+  remove_one(place.out, place.records, place.name());
 
   v1::Fetch what;
   what.set_path(place.save_dir);
@@ -90,12 +112,10 @@ Result<CheckpointFiles> freeze_checkpoint(const CheckpointPlace& place, const Us
   what.set_step(place.step);
   const auto files = files_wanted(what);
   if (!files) return fail(ErrorCode::NotFound, doing(place) + ": it is not there any more");
-  const fs::path unfinished = frozen.native() + ".new";
-  fs::remove_all(unfinished, wrong);
   CheckpointFiles made{.dir = frozen, .files = {}};
   for (const std::string& file : *files) {
     const std::string name = fmt::format("{}/{}", *below, file);
-    const fs::path from = fs::path(place.out) / name, to = unfinished / name;
+    const fs::path from = fs::path(place.out) / name, to = frozen / name;
     if (made.dir == frozen) {
       if (auto parents = make_parents(to); !parents)
         return fail(std::move(parents).error().in(doing(place)));
@@ -111,11 +131,11 @@ Result<CheckpointFiles> freeze_checkpoint(const CheckpointPlace& place, const Us
     made.files.emplace(name, *state);
   }
   if (made.dir != frozen) {
-    fs::remove_all(unfinished, wrong);
-    return made;
+    remove_one(place.out, place.records, place.name());
+  } else if (auto kept = write_sent(place.records / place.name(), frozen.native(), made.files);
+             !kept) {
+    return fail(std::move(kept).error().in(doing(place)));
   }
-  fs::rename(unfinished, frozen, wrong);
-  if (wrong) return fail_errno(doing(place), wrong.value());
   return made;
 }
 
@@ -139,7 +159,9 @@ Result<CheckpointFiles> write_seal(const CheckpointPlace& place, const UserEntry
   if (!layout) return fail(layout.error());
   const WithRightsOf rights(owner);
   if (auto have = rights.check(); !have) return fail(std::move(have.error()));
-  const fs::path frozen = fs::path(place.out) / kFrozenDir / place.frozen_name();
+  const auto all = own_top(place.out);
+  if (!all) return fail(all.error());
+  const fs::path frozen = *all / place.name();
   std::error_code wrong;
   const bool is_frozen = fs::is_directory(fs::symlink_status(frozen, wrong));
   const fs::path top = is_frozen ? frozen : fs::path(place.out);
@@ -166,23 +188,27 @@ Result<CheckpointFiles> write_seal(const CheckpointPlace& place, const UserEntry
 void thaw_one(const CheckpointPlace& place, const UserEntry* owner) {
   const WithRightsOf rights(owner);
   if (!rights.have()) return;
-  const fs::path top = fs::path(place.out) / kFrozenDir;
-  std::error_code wrong;
-  fs::remove_all(top / place.frozen_name(), wrong);
-  fs::remove_all(top / (place.frozen_name() + ".seal"), wrong);
-  fs::remove(top, wrong);  // stays if it is not empty
+  remove_one(place.out, place.records, place.name());
+  remove_one(place.out, place.records, place.name() + ".seal");
+  ::rmdir((fs::path(place.out) / kFrozenDir).c_str());  // stays if it is not empty
 }
 
-void thaw(const std::string& out, const std::set<std::string>& kept, const UserEntry* owner) {
+void thaw(const std::string& out, const JobId& job, const fs::path& records,
+          const std::set<std::string>& kept, const UserEntry* owner) {
   const WithRightsOf rights(owner);
   if (!rights.have()) return;
   const fs::path top = fs::path(out) / kFrozenDir;
   std::error_code wrong;
-  std::vector<fs::path> gone;
-  for (fs::directory_iterator at(top, wrong), end; !wrong && at != end; at.increment(wrong))
-    if (!kept.contains(at->path().filename().native())) gone.push_back(at->path());
-  for (const fs::path& one : gone) fs::remove_all(one, wrong);
-  fs::remove(top, wrong);  // stays if it is not empty
+  if (!fs::is_directory(fs::symlink_status(top, wrong))) return;
+  std::vector<std::string> gone;
+  for (fs::directory_iterator at(top, wrong), end; !wrong && at != end; at.increment(wrong)) {
+    const std::string name = at->path().filename().native();
+    if (name.starts_with(job.str() + ".") && !kept.contains(name) &&
+        !(name.ends_with(".seal") && kept.contains(name.substr(0, name.size() - 5))))
+      gone.push_back(name);
+  }
+  for (const std::string& name : gone) remove_one(out, records, name);
+  ::rmdir(top.c_str());  // stays if it is not empty
 }
 
 }  // namespace muster::agent

@@ -1,15 +1,19 @@
 // The files of a checkpoint that is uploaded while its job goes on: hard links to them, so that the
 // job may delete the checkpoint meanwhile. Plain functions; they block. They have the rights of the
-// job's user.
+// job's user, who may replace what is there.
 //
-//   OUT/.muster-upload/ATTEMPT.STEP/NAME    a link to OUT/NAME
+//   OUT/.muster-upload/JOB.ATTEMPT.STEP/NAME    a link to OUT/NAME
+//   OUT/.muster-upload/JOB.ATTEMPT.STEP.seal/   the engine's mark for this step
+//   STATE_DIR/frozen/JOB.ATTEMPT.STEP           what the files were then (sent_files.h)
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
 
+#include "agent/core/reconcile.h"
 #include "agent/launch/user_entry.h"
 #include "agent/outputs/sent_files.h"
 #include "common/base/error.h"
@@ -22,10 +26,11 @@ struct CheckpointPlace {
   std::string out;       // absolute
   std::string save_dir;  // absolute
   std::string layout;
-  std::uint32_t attempt = 0;
+  RunKey run;
   std::int64_t step = 0;
+  std::filesystem::path records;  // STATE_DIR/frozen
 
-  [[nodiscard]] std::string frozen_name() const;  // "ATTEMPT.STEP"
+  [[nodiscard]] std::string name() const;  // "JOB.ATTEMPT.STEP"
 };
 
 // Where its files can be read from.
@@ -37,15 +42,17 @@ struct CheckpointFiles {
 // user's rights are not to be had.
 Result<SentFiles> unchanged(const CheckpointFiles& checkpoint, const UserEntry* owner);
 
-// Makes the links, if they are not there. InvalidArgument: the checkpoint is not below OUT.
-// NotFound: it is gone. NotAllowed, Io, ResourceExhausted: those of files.
+// Makes the links; those that an earlier agent has made, with their record, stay. InvalidArgument:
+// the checkpoint is not below OUT. NotFound: it is gone. DataLoss: something else has the place of
+// the directory. NotAllowed, Io, ResourceExhausted: those of files.
 Result<CheckpointFiles> freeze_checkpoint(const CheckpointPlace& place, const UserEntry* owner);
 
 // Writes the engine's own mark for this checkpoint alone. Without files: its layout has none.
 Result<CheckpointFiles> write_seal(const CheckpointPlace& place, const UserEntry* owner);
 
 void thaw_one(const CheckpointPlace& place, const UserEntry* owner);
-// Removes all of them but these.
-void thaw(const std::string& out, const std::set<std::string>& kept, const UserEntry* owner);
+// Removes all of the job but these.
+void thaw(const std::string& out, const JobId& job, const std::filesystem::path& records,
+          const std::set<std::string>& kept, const UserEntry* owner);
 
 }  // namespace muster::agent

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -54,12 +55,18 @@ std::optional<std::string> rclone_name(const std::string& name) {
   return spelled;
 }
 
-// How many files its log says that it has copied.
-std::size_t copied(std::string_view log) {
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = log.find(R"("msg":"Copied )", at)) != std::string_view::npos; ++at)
-    ++count;
-  return count;
+// What its log says that it has copied, in its own spelling.
+std::multiset<std::string> copied(std::string_view log) {
+  std::multiset<std::string> names;
+  for (std::size_t at = 0; at < log.size();) {
+    const std::size_t end = std::min(log.find('\n', at), log.size());
+    const std::string_view line = log.substr(at, end - at);
+    at = end + 1;
+    if (!line.contains(R"("msg":"Copied )")) continue;
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_object()) names.insert(json.value("object", ""));
+  }
+  return names;
 }
 
 class Sender {
@@ -89,6 +96,12 @@ class Sender {
   // Why it is not done; empty: it is.
   std::string once() {
     auto listed = what_.list();
+    // What was written just now would not be remembered: two writes may have one time.
+    const auto is_recent = [before = now_ns() - kTickNs](const auto& file) {
+      return file.second.modified_ns >= before;
+    };
+    if (listed && std::ranges::any_of(*listed, is_recent) && !work_.abandoned.wait(seconds(1)))
+      listed = what_.list();
     if (!listed) return end(listed.error().message);
     files_ = *std::move(listed);
     there_.clear();
@@ -103,7 +116,8 @@ class Sender {
       for (const auto& [name, state] : files_)
         if ((what_.is_last && what_.is_last(name)) == last)
           (is_sent(name, state) ? again : fresh).push_back(name);
-      if (auto why = send_all(again, "--size-only"); !why.empty()) return why;
+      if (!what_.checks) there_.insert(again.begin(), again.end());
+      if (auto why = what_.checks ? send_all(again, "--size-only") : ""; !why.empty()) return why;
       auto why = send_all(fresh, kAlways);
       remember();
       if (!why.empty()) return why;
@@ -155,24 +169,29 @@ class Sender {
                      .total = std::chrono::hours(24),
                      .bytes = kLogMost,
                      .cancel_fd = work_.abandoned.fd()});
-    if (!answer.why.empty() || answer.absent) {
+    const bool sends = how == kAlways;
+    const std::multiset<std::string> done = copied(answer.output);
+    const bool failed = !answer.why.empty() || answer.absent;
+    // It says nothing about a name of the list that it does not find.
+    const bool left_some = !failed && sends && done.size() < names.size() - gone(names);
+    for (const std::string& name : names) {
+      const bool is_there = failed || left_some ? done.contains(*rclone_name(name)) : true;
+      if (!is_there) continue;
+      there_.insert(name);
+      if (sends) moved_on_ = true;
+      const FileState& state = files_.at(name);
+      if (state.modified_ns < before - kTickNs) sent_[name] = state;
+    }
+    if (left_some) {
+      verdict_ = Verdict::NodeFault;
+      return end(fmt::format("rclone has copied {} of {} files", done.size(), names.size()));
+    }
+    if (failed) {
       const RunFailure failure = why_failed(answer);
       verdict_ = answer.absent ? Verdict::Refused
                                : verdict_of(failure.message, what_.dir, rclone_.has_own_ca());
-      const bool may_pass = verdict_ == Verdict::TryAgain || verdict_ == Verdict::DiskFull;
+      const bool may_pass = verdict_ != Verdict::Refused && verdict_ != Verdict::NodeFault;
       return may_pass ? failure.text : end(failure.text);
-    }
-    // It says nothing about a name of the list that it does not find.
-    if (how == kAlways && copied(answer.output) < names.size() - gone(names)) {
-      verdict_ = Verdict::NodeFault;
-      return end(
-          fmt::format("rclone has copied {} of {} files", copied(answer.output), names.size()));
-    }
-    if (how == kAlways) moved_on_ = true;
-    there_.insert(names.begin(), names.end());
-    for (const std::string& name : names) {
-      const FileState& state = files_.at(name);
-      if (state.modified_ns < before - kTickNs) sent_[name] = state;
     }
     if (Clock::now() > remembered_ + seconds(10)) remember();
     return {};
@@ -240,13 +259,10 @@ class Sender {
 }  // namespace
 
 Uploaded send_files(const UploadWork& work, const FilesToSend& files) {
-  const auto no = [](const Error& error) {
-    return Uploaded{.files = 0, .bytes = 0, .problem = error.message};
-  };
   const auto url = store::parse_url(work.upload.url());
-  if (!url) return no(url.error());
+  if (!url) return Uploaded::failed(url.error());
   const auto rclone = RcloneRun::make(work.upload.profile(), *url, work.key);
-  if (!rclone) return no(rclone.error());
+  if (!rclone) return Uploaded::failed(rclone.error());
   return Sender(work, files, *rclone).run();
 }
 

@@ -22,6 +22,9 @@ inline constexpr std::chrono::minutes kUploadAwayMost{30};
 struct Uploaded {
   std::uint64_t files = 0, bytes = 0;  // that are there
   std::string problem;                 // a sentence; empty: all are
+  static Uploaded failed(const Error& error) {
+    return {.files = 0, .bytes = 0, .problem = error.message};
+  }
 };
 
 struct UploadWork {
@@ -36,6 +39,8 @@ struct UploadWork {
 
 struct FilesToSend {
   std::string dir;  // absolute; its file a/b goes to URL/a/b
+  // Files that were sent before are sent again if they are not there any more.
+  bool checks = true;
   // What they are at this moment.
   std::function<Result<SentFiles>()> list;
   // Those that are sent when all others are there; nullptr: none.

@@ -28,6 +28,25 @@ bool take(std::string_view& line, Number& number) {
   return true;
 }
 
+std::string escaped(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == '\n' || c == '\\') text += '\\';
+    text += c == '\n' ? 'n' : c;
+  }
+  return text;
+}
+
+std::string unescaped(std::string_view text) {
+  std::string name;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape = text[i] == '\\' && i + 1 < text.size();
+    if (is_escape) ++i;
+    name += is_escape && text[i] == 'n' ? '\n' : text[i];
+  }
+  return name;
+}
+
 }  // namespace
 
 FileState state_of(const struct stat& status) {
@@ -69,7 +88,7 @@ SentFiles read_sent(const std::filesystem::path& file, std::string_view url) {
         !take(line, state.changed_ns) || !take(line, state.inode) || !take(line, state.links) ||
         line.empty())
       return {};
-    sent.emplace(line, state);
+    sent.emplace(unescaped(line), state);
   }
   return sent;
 }
@@ -79,7 +98,7 @@ Result<void> write_sent(const std::filesystem::path& file, std::string_view url,
   std::string text = fmt::format("{}\n", url);
   for (const auto& [name, state] : sent)
     fmt::format_to(std::back_inserter(text), "{} {} {} {} {} {}\n", state.bytes, state.modified_ns,
-                   state.changed_ns, state.inode, state.links, name);
+                   state.changed_ns, state.inode, state.links, escaped(name));
   if (auto made = io::make_dirs(file.parent_path(), 0700); !made) return made;
   return io::replace_file(file, text, io::Durable::No);
 }

@@ -3,7 +3,7 @@
 // counts for nothing. Plain functions and values; those with paths block.
 //
 // The first line is the URL. Then a line for each file: BYTES MODIFIED CHANGED INODE LINKS NAME.
-// The times are in ns since 1970.
+// The times are in ns since 1970. In a name, a line end is written \n, and \ is written \\.
 #pragma once
 
 #include <sys/stat.h>

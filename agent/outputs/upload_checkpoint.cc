@@ -10,8 +10,6 @@
 namespace muster::agent {
 namespace {
 
-Uploaded no(const Error& error) { return {.files = 0, .bytes = 0, .problem = error.message}; }
-
 Uploaded send(const UploadWork& work, const CheckpointFiles& files) {
   return send_files(
       work,
@@ -22,7 +20,7 @@ Uploaded send(const UploadWork& work, const CheckpointFiles& files) {
 
 Uploaded upload_checkpoint(const UploadWork& work, const CheckpointFiles& files) {
   const auto wanted = wanted_of(work.upload);
-  if (!wanted) return no(wanted.error());
+  if (!wanted) return Uploaded::failed(wanted.error());
   for (const auto& [name, state] : files.files)
     if (!wanted->has(name))
       return {.files = 0,
@@ -33,7 +31,7 @@ Uploaded upload_checkpoint(const UploadWork& work, const CheckpointFiles& files)
 
 Uploaded upload_seal(const UploadWork& work, const CheckpointPlace& place) {
   const auto seal = write_seal(place, work.owner);
-  if (!seal) return no(seal.error());
+  if (!seal) return Uploaded::failed(seal.error());
   if (seal->files.empty()) return {};
   return send(work, *seal);
 }

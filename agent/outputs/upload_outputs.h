@@ -2,6 +2,7 @@
 // block.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "agent/launch/user_entry.h"
@@ -15,10 +16,14 @@ namespace muster::agent {
 // InvalidArgument: a pattern is none.
 Result<store::Selection> wanted_of(const v1::OutputUpload& upload);
 
+// Of the name of a directory below the first one.
+using SkipDir = std::function<bool(const std::string&)>;
 // The regular files below `dir` that are wanted: without links, and without what muster has made
-// there (code, frozen checkpoints). NotAllowed, Io: it cannot be read.
+// there (code, frozen checkpoints). `unread`: a sentence about a directory that cannot be read;
+// empty: there is none. NotAllowed: the user's rights are not to be had.
 Result<SentFiles> list_outputs(const std::string& dir, const store::Selection& wanted,
-                               const UserEntry* owner);
+                               const UserEntry* owner, std::string& unread,
+                               const SkipDir& skip = nullptr);
 
 // Everything, when nothing writes there any more. `layout`: the row of the job's checkpoints. The
 // marks that a checkpoint is whole are sent last.

@@ -23,14 +23,6 @@ constexpr std::chrono::seconds kAskAgain{5};
 // A store that is away for one job keeps no other from its own.
 constexpr std::ptrdiff_t kAtOnce = 4;
 
-CheckpointPlace place_of(const UploadTask& task, const v1::NodeLaunch& order) {
-  return {.out = order.upload().dir(),
-          .save_dir = order.watching().save_dir(),
-          .layout = order.watching().layout(),
-          .attempt = task.run.second.value,
-          .step = task.step.value_or(0)};
-}
-
 Result<std::optional<UserEntry>> owner_of(const v1::NodeLaunch& order) {
   if (order.user().empty()) return std::optional<UserEntry>();
   auto found = find_user(order.user());
@@ -129,12 +121,16 @@ void Uploads::keep_only(const std::set<UploadTask>& tasks) {
 }
 
 void Uploads::forget_all_but(const std::set<JobId>& jobs) {
-  std::error_code wrong;
-  for (std::filesystem::directory_iterator at(options_.sent, wrong), end; !wrong && at != end;
-       at.increment(wrong)) {
-    std::error_code gone;
-    if (!jobs.contains(JobId(at->path().filename().string())))
-      std::filesystem::remove(at->path(), gone);
+  for (const std::filesystem::path& dir : {options_.sent, options_.frozen}) {
+    std::error_code wrong;
+    for (std::filesystem::directory_iterator at(dir, wrong), end; !wrong && at != end;
+         at.increment(wrong)) {
+      const std::string name = at->path().filename().string();
+      if (name.starts_with('.')) continue;  // io::replace_file is at work there
+      std::error_code gone;
+      if (!jobs.contains(JobId(name.substr(0, name.find('.')))))
+        std::filesystem::remove(at->path(), gone);
+    }
   }
 }
 
@@ -151,7 +147,15 @@ void Uploads::stop() {
 }
 
 Uploads::Place Uploads::next() {
-  const auto to_freeze = std::ranges::find(wanted_, State::ToFreeze, &Wanted::state);
+  // One that nobody wanted any more, and that is wanted again, may still be under way.
+  const auto to_freeze =
+      std::ranges::find_if(wanted_, [this](const Wanted& one) MUSTER_REQUIRES(mutex_) {
+        return one.state == State::ToFreeze &&
+               std::ranges::none_of(wanted_, [&](const Wanted& other) {
+                 return other.task == one.task &&
+                        (other.state == State::Freezing || other.state == State::UnderWay);
+               });
+      });
   if (to_freeze != wanted_.end()) return to_freeze;
   if (std::ranges::count(wanted_, State::UnderWay, &Wanted::state) >= kAtOnce) return wanted_.end();
   return std::ranges::find_if(wanted_, [this](const Wanted& one) MUSTER_REQUIRES(mutex_) {
@@ -190,7 +194,7 @@ std::set<std::string> Uploads::frozen_names(const RunKey& run) {
   std::set<std::string> names;
   for (const Wanted& one : wanted_)
     if (one.task.run == run && one.task.step && !one.abandoned->is_set())
-      names.insert(place_of(one.task, one.order).frozen_name());
+      names.insert(place_of(one).name());
   return names;
 }
 
@@ -201,10 +205,10 @@ void Uploads::freeze(Place one) {
     kept = frozen_names(one->task.run);
   }
   const auto owner = owner_of(one->order);
-  if (!owner) return end(one, {.files = 0, .bytes = 0, .problem = owner.error().message});
-  thaw(one->order.upload().dir(), kept, pointer_to(*owner));
-  auto files = freeze_checkpoint(place_of(one->task, one->order), pointer_to(*owner));
-  if (!files) return end(one, {.files = 0, .bytes = 0, .problem = files.error().message});
+  if (!owner) return end(one, Uploaded::failed(owner.error()));
+  thaw(one->order.upload().dir(), one->task.run.first, options_.frozen, kept, pointer_to(*owner));
+  auto files = freeze_checkpoint(place_of(*one), pointer_to(*owner));
+  if (!files) return end(one, Uploaded::failed(files.error()));
   const MutexLock lock(mutex_);
   if (one->abandoned->is_set()) {
     wanted_.erase(one);
@@ -233,48 +237,69 @@ void Uploads::end(Place one, const Uploaded& uploaded) {
               {{"job", ended->run.first.str()}});
 }
 
+CheckpointPlace Uploads::place_of(const Wanted& wanted) const {
+  return {.out = wanted.order.upload().dir(),
+          .save_dir = wanted.order.watching().save_dir(),
+          .layout = wanted.order.watching().layout(),
+          .run = wanted.task.run,
+          .step = wanted.task.step.value_or(0),
+          .records = options_.frozen};
+}
+
 Uploaded Uploads::result_of(const Wanted& wanted) const {
-  const v1::NodeLaunch& order = wanted.order;
-  const auto no = [](const Error& error) {
-    return Uploaded{.files = 0, .bytes = 0, .problem = error.message};
-  };
-  const auto owner = owner_of(order);
-  if (!owner) return no(owner.error());
+  const auto owner = owner_of(wanted.order);
+  if (!owner) return Uploaded::failed(owner.error());
+  if (!wanted.task.step && !wanted.task.others)
+    thaw(wanted.order.upload().dir(), wanted.task.run.first, options_.frozen, {},
+         pointer_to(*owner));
   const auto key = key_of(wanted);
-  if (!key) return no(key.error());
+  if (!key) return Uploaded::failed(key.error());
+  Uploaded uploaded = uploaded_with(*key, pointer_to(*owner), wanted);
+  // Perhaps somebody has set another key meanwhile.
+  if (!uploaded.problem.empty() && !wanted.abandoned->is_set())
+    if (const auto now = key_of(wanted); now && *now != *key)
+      uploaded = uploaded_with(*now, pointer_to(*owner), wanted);
+  // The seal is made of the frozen checkpoint, too.
+  const bool is_done =
+      wanted.task.seal || !wanted.order.upload().seals() || !uploaded.problem.empty();
+  if (wanted.task.step && is_done && !wanted.abandoned->is_set())
+    thaw_one(place_of(wanted), pointer_to(*owner));
+  return uploaded;
+}
+
+Uploaded Uploads::uploaded_with(const std::string& key, const UserEntry* owner,
+                                const Wanted& wanted) const {
+  const v1::NodeLaunch& order = wanted.order;
   const UploadWork work{
       .upload = order.upload(),
-      .key = *key,
-      .owner = pointer_to(*owner),
+      .key = key,
+      .owner = owner,
       .sent = options_.sent / wanted.task.run.first.str(),
       .rate_limit = wanted.ranks_run ? order.upload().rate_limit() : 0,
       .abandoned = *wanted.abandoned,
       .away_most = wanted.task.others ? std::chrono::minutes(0) : kUploadAwayMost};
   if (wanted.task.others) return upload_others(work, order.watching().save_dir());
-  if (!wanted.task.step) {
-    thaw(order.upload().dir(), {}, work.owner);
-    return upload_outputs(work, order.watching().layout());
-  }
-  const CheckpointPlace place = place_of(wanted.task, order);
-  const Uploaded uploaded =
-      wanted.task.seal ? upload_seal(work, place) : upload_checkpoint(work, *wanted.files);
-  // The seal is made of the frozen checkpoint, too.
-  if (wanted.task.seal || !order.upload().seals() || !uploaded.problem.empty())
-    thaw_one(place, work.owner);
-  return uploaded;
+  if (wanted.task.seal) return upload_seal(work, place_of(wanted));
+  if (wanted.task.step) return upload_checkpoint(work, *wanted.files);
+  return upload_outputs(work, order.watching().layout());
 }
 
 Result<std::string> Uploads::key_of(const Wanted& wanted) const {
   const std::string& secret = wanted.order.upload().secret();
   if (secret.empty()) return std::string();
-  for (;;) {
+  const auto until = Clock::now() + kUploadAwayMost;
+  for (bool is_first = true;; is_first = false) {
     const auto given = options_.fetch_secrets(wanted.order);
     if (given) {
       const auto found = given->find(secret);
       if (found != given->end()) return found->second;
       return fail(ErrorCode::Internal, "the controller gave no key of the store");
     }
-    if (given.error().code != ErrorCode::Unreachable) return fail(Error(given.error()));
+    const bool may_pass = given.error().code == ErrorCode::Unreachable && Clock::now() < until;
+    if (!may_pass || wanted.task.others) return fail(Error(given.error()));
+    if (is_first)
+      log::warn("outputs wait for the key of their store",
+                {{"job", wanted.task.run.first.str()}, {"why", given.error().message}});
     if (wanted.abandoned->wait(kAskAgain)) return fail(Error(given.error()));
   }
 }

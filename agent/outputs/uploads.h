@@ -43,7 +43,8 @@ class Uploads {
     std::function<Result<SecretsByName>(const v1::NodeLaunch&)> fetch_secrets;
     // On a thread of the uploads.
     std::function<void(const UploadTask&, const Uploaded&)> on_end;
-    std::filesystem::path sent;  // the directory of sent_files.h
+    std::filesystem::path sent;    // the directory of sent_files.h
+    std::filesystem::path frozen;  // that of frozen_checkpoint.h
   };
   explicit Uploads(Options options) : options_(std::move(options)) {}
   ~Uploads() { stop(); }
@@ -88,7 +89,10 @@ class Uploads {
   void upload(Place one) MUSTER_EXCLUDES(mutex_);
   void end(Place one, const Uploaded& uploaded) MUSTER_EXCLUDES(mutex_);
   std::set<std::string> frozen_names(const RunKey& run) MUSTER_REQUIRES(mutex_);
+  [[nodiscard]] CheckpointPlace place_of(const Wanted& wanted) const;
   [[nodiscard]] Uploaded result_of(const Wanted& wanted) const;
+  [[nodiscard]] Uploaded uploaded_with(const std::string& key, const UserEntry* owner,
+                                       const Wanted& wanted) const;
   Result<std::string> key_of(const Wanted& wanted) const;
 
   const Options options_;

@@ -81,6 +81,8 @@ class AgentLayout {
   [[nodiscard]] std::filesystem::path write_test() const { return root_ / "write-test"; }
   // What was uploaded of jobs' outputs: a file for each (agent/outputs/sent_files.h).
   [[nodiscard]] std::filesystem::path uploaded() const { return root_ / "uploaded"; }
+  // Checkpoints that are being uploaded (agent/outputs/frozen_checkpoint.h).
+  [[nodiscard]] std::filesystem::path frozen() const { return root_ / "frozen"; }
   [[nodiscard]] std::filesystem::path runs() const { return root_ / "runs"; }
   [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const {
     return runs() / (job.str() + "." + std::to_string(attempt.value));

@@ -112,6 +112,7 @@ void add_upload(v1::NodeLaunch& launch, const core::JobRecord& job,
   *upload.mutable_include() = job.spec.outputs().include();
   if (job.spec.outputs().has_every()) *upload.mutable_every() = job.spec.outputs().every();
   upload.set_rate_limit(job.spec.outputs().rate_limit());
+  upload.set_has_others(attempt.uploaders > 1);
   upload.set_seals(&part == &core::sealing_part(attempt));
 }
 

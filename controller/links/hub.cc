@@ -14,6 +14,7 @@
 #include "common/spec/keys/values.h"
 #include "common/store/rclone.h"
 #include "controller/core/hello.h"
+#include "controller/core/stores/stores.h"
 #include "controller/launch/launch.h"
 #include "controller/links/no_part.h"
 
@@ -228,13 +229,10 @@ grpc::ServerUnaryReactor* Hub::FetchSecrets(grpc::CallbackServerContext* context
           return reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION, not_to_start(*request)});
         }
         const core::JobRecord& record = view.ledger.jobs.at(job);
-        const auto attempt = AttemptNo(request->attempt());
-        std::vector<core::PinnedSecret> pinned = record.attempt(attempt)->secrets;
+        const core::AttemptRecord& attempt = *record.attempt(AttemptNo(request->attempt()));
         // After the start the node uploads outputs, and gets the key of their store alone.
-        if (!starts)
-          std::erase_if(pinned, [&](const core::PinnedSecret& one) {
-            return one.name != record.attempt(attempt)->output->secret;
-          });
+        std::vector<core::PinnedSecret> pinned =
+            starts ? attempt.secrets : core::output_key(view.ledger, record, attempt);
         options_.secrets_loop->post(
             "secrets", [this, reactor, response, spec = record.spec, pinned = std::move(pinned)] {
               auto given = options_.secrets->give(pinned, spec);

@@ -239,10 +239,6 @@ class MindFormersLayout final : public CheckpointLayout {
            name.starts_with(kSpellings[0]) || name.starts_with(kSpellings[1]);
   }
 
-  [[nodiscard]] bool is_mark(std::string_view name) const override {
-    return name == kTracker || name == "meta.json";
-  }
-
  private:
   // The directory that contains rank_N: the given one, or `checkpoint` below it.
   static std::pair<std::string, Entries> base_of(const FileView& files,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,14 @@ namespace {
 
 using std::chrono::seconds;
 constexpr std::chrono::minutes kEvery{10};
+
+bool is_below(const std::string& path, const std::string& dir) {
+  const auto normal = [](const std::string& text) {
+    return std::filesystem::path(text + "/.").lexically_normal();
+  };
+  const std::string below = normal(path).lexically_relative(normal(dir)).native();
+  return !below.empty() && below != "." && !below.starts_with("..");
+}
 
 }  // namespace
 
@@ -49,7 +58,7 @@ void check_outputs(Draft& draft) {
                                             "WebDAV, sftp or dir",
                                             shown(outputs.to())));
   if (const std::string& saves = draft.spec.checkpoint().dir();
-      saves.starts_with('/') && (dir.empty() || !saves.starts_with(dir + "/")))
+      saves.starts_with('/') && (dir.empty() || !is_below(saves, dir)))
     draft.problem("outputs.to",
                   fmt::format("copies what is below ${{out}}, and checkpoint.dir ('{}') is not; "
                               "write it below ${{out}}",

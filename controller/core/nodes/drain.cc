@@ -11,9 +11,17 @@ std::string drain_text(const NodeDrained& drain) {
                      drain.why);
 }
 
+std::optional<AttemptKey> uploads_there(const Ledger& ledger, const NodeName& node) {
+  const auto parts = ledger.indexes.node_parts.find(node);
+  if (parts == ledger.indexes.node_parts.end()) return std::nullopt;
+  for (const AttemptKey& key : parts->second.open)
+    if (ledger.jobs.at(key.first).attempt(key.second)->part(node)->uploads) return key;
+  return std::nullopt;
+}
+
 bool runs_nothing(const Ledger& ledger, const NodeName& node) {
   const auto parts = ledger.indexes.node_parts.find(node);
-  return !ledger.indexes.device_holders.contains(node) &&
+  return !ledger.indexes.device_holders.contains(node) && !uploads_there(ledger, node) &&
          (parts == ledger.indexes.node_parts.end() || parts->second.unswept.empty());
 }
 

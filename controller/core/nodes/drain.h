@@ -20,6 +20,8 @@ std::string drain_text(const NodeDrained& drain);
 
 // Nothing of a job is on the node any more, and no device of it is reserved.
 bool runs_nothing(const Ledger& ledger, const NodeName& node);
+// An attempt with outputs there that are not uploaded.
+std::optional<AttemptKey> uploads_there(const Ledger& ledger, const NodeName& node);
 
 // What the drains of an attempt's nodes mean for it now.
 struct DrainCheck {

@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "controller/core/nodes/drain.h"
+
 namespace muster::core {
 namespace {
 
@@ -12,10 +14,12 @@ const NodeParts* parts_of(const Ledger& ledger, const NodeName& node) {
   return parts == ledger.indexes.node_parts.end() ? nullptr : &parts->second;
 }
 
-// An attempt that has reserved devices there, or has a part there that is not swept.
+// An attempt that has reserved devices there, has a part there that is not swept, or has outputs
+// there that are not uploaded.
 std::optional<AttemptKey> attempt_there(const Ledger& ledger, const NodeName& node) {
   if (const NodeParts* parts = parts_of(ledger, node); parts != nullptr && !parts->unswept.empty())
     return *parts->unswept.begin();
+  if (const auto key = uploads_there(ledger, node)) return key;
   const auto holders = ledger.indexes.device_holders.find(node);
   if (holders == ledger.indexes.device_holders.end()) return std::nullopt;
   return holders->second.begin()->second;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "common/base/names.h"
 #include "common/store/profile.h"
@@ -150,6 +151,16 @@ Result<std::optional<PinnedOutput>> pinned_output(const Ledger& ledger, const Jo
   add_key(*reached, secrets);
   return std::optional<PinnedOutput>(
       {.profile = std::move(reached->input.profile), .secret = std::move(reached->input.secret)});
+}
+
+std::vector<PinnedSecret> output_key(const Ledger& ledger, const JobRecord& job,
+                                     const AttemptRecord& attempt) {
+  if (!attempt.output || attempt.output->secret.empty()) return {};
+  const auto is_key = [&](const PinnedSecret& one) { return one.name == attempt.output->secret; };
+  std::vector<PinnedSecret> keys;
+  if (pinned_output(ledger, job, keys) && std::ranges::any_of(keys, is_key)) return keys;
+  std::ranges::copy_if(attempt.secrets, std::back_inserter(keys), is_key);
+  return keys;
 }
 
 Result<std::vector<PinnedInput>> pinned_inputs(const Ledger& ledger, const JobRecord& job,

@@ -41,6 +41,11 @@ Result<std::vector<PinnedInput>> pinned_inputs(const Ledger& ledger, const JobRe
 Result<std::optional<PinnedOutput>> pinned_output(const Ledger& ledger, const JobRecord& job,
                                                   std::vector<PinnedSecret>& secrets);
 
+// The key of that store for an attempt that has begun: as it is set now, or else as it was. Empty:
+// the store needs none.
+std::vector<PinnedSecret> output_key(const Ledger& ledger, const JobRecord& job,
+                                     const AttemptRecord& attempt);
+
 // An input of the spec, or outputs.to, that a job of this owner could not reach. Empty: there is
 // none.
 std::optional<Error> refuse_stores(const Ledger& ledger, const v1::JobSpec& spec,

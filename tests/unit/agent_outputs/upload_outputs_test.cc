@@ -43,7 +43,8 @@ class UploadOutputs : public testing::Test {
   }
   [[nodiscard]] std::vector<std::string> listed(std::vector<std::string> include = {}) const {
     const auto wanted = store::Selection::make(include);
-    const auto files = list_outputs(out(), *wanted, nullptr);
+    std::string unread;
+    const auto files = list_outputs(out(), *wanted, nullptr, unread);
     std::vector<std::string> names;
     for (const auto& [name, state] : files.value_or(SentFiles())) names.push_back(name);
     return names;
@@ -54,6 +55,7 @@ class UploadOutputs : public testing::Test {
     order.set_dir(out());
     order.mutable_profile()->set_url("dir://d");
     order.mutable_profile()->set_endpoint(store());
+    order.set_has_others(has_others_);
     *order.mutable_include() = {include_.begin(), include_.end()};
     return order;
   }
@@ -84,8 +86,9 @@ class UploadOutputs : public testing::Test {
     return {.out = out(),
             .save_dir = out() / "checkpoints/attempt-1",
             .layout = "megatron",
-            .attempt = 1,
-            .step = step};
+            .run = {JobId("j"), AttemptNo(1)},
+            .step = step,
+            .records = dir_ / "frozen"};
   }
   Uploaded upload_step(std::int64_t step) {
     const auto files = freeze_checkpoint(place(step), nullptr);
@@ -106,6 +109,7 @@ class UploadOutputs : public testing::Test {
   Abandoned abandoned_;
   std::vector<std::string> include_;
   std::string key_;
+  bool has_others_ = false;
 };
 
 TEST_F(UploadOutputs, TheFilesOfTheJobAreListedAndNothingElse) {
@@ -154,6 +158,9 @@ TEST_F(UploadOutputs, NamesMayHaveAnyBytes) {
   EXPECT_EQ(uploaded.problem, "");
   EXPECT_EQ(uploaded.files, names.size());
   for (const std::string& name : names) EXPECT_EQ(there(name), name);
+  const SentFiles sent = read_sent(dir_ / "state" / "sent", "dir://d/runs/7");
+  EXPECT_EQ(sent.size(), names.size());
+  for (const std::string& name : names) EXPECT_TRUE(sent.contains(name)) << name;
 }
 
 TEST_F(UploadOutputs, AStoreThatTakesNothingIsASentence) {
@@ -241,18 +248,64 @@ TEST_F(UploadOutputs, WhatIsFrozenIsNoOutput) {
   save(100, "weights");
   ASSERT_TRUE(freeze_checkpoint(place(100), nullptr));
   EXPECT_THAT(listed(), testing::Each(testing::StartsWith("checkpoints/")));
-  thaw(out(), {place(100).frozen_name()}, nullptr);
-  EXPECT_TRUE(fs::exists(out() / ".muster-upload/1.100"));
-  thaw(out(), {}, nullptr);
+  thaw(out(), JobId("other"), dir_ / "frozen", {}, nullptr);
+  thaw(out(), JobId("j"), dir_ / "frozen", {place(100).name()}, nullptr);
+  EXPECT_TRUE(fs::exists(out() / ".muster-upload/j.1.100"));
+  thaw(out(), JobId("j"), dir_ / "frozen", {}, nullptr);
   EXPECT_FALSE(fs::exists(out() / ".muster-upload"));
   EXPECT_EQ(text_of(out() / "checkpoints/attempt-1/iter_0000100/__0_0.distcp"), "weights");
+}
+
+// Regression: an agent that was started again took the frozen files for what they were now.
+TEST_F(UploadOutputs, WhatWasWrittenWhileTheAgentWasAwayIsSeen) {
+  save(100, "weights");
+  ASSERT_TRUE(freeze_checkpoint(place(100), nullptr));
+  write("checkpoints/attempt-1/iter_0000100/__0_0.distcp", "WEIGHTS");
+  EXPECT_THAT(upload_step(100).problem, HasSubstr("was written after the checkpoint was whole"));
+}
+
+// Regression: half of a checkpoint was taken for all of it.
+TEST_F(UploadOutputs, ALinkThatIsMissingIsSeen) {
+  save(100, "weights");
+  ASSERT_TRUE(freeze_checkpoint(place(100), nullptr));
+  const fs::path frozen = out() / ".muster-upload/j.1.100/checkpoints/attempt-1/iter_0000100";
+  fs::remove(frozen / "__0_0.distcp");
+  EXPECT_THAT(upload_step(100).problem, HasSubstr("was removed after the checkpoint was whole"));
+  thaw_one(place(100), nullptr);
+  EXPECT_FALSE(fs::exists(out() / ".muster-upload"));
+  EXPECT_FALSE(fs::exists(dir_ / "frozen/j.1.100"));
+  // A directory without a record is not believed.
+  fs::create_directories(frozen);
+  EXPECT_EQ(upload_step(100).problem, "");
+  EXPECT_EQ(there("checkpoints/attempt-1/iter_0000100/__0_0.distcp"), "weights");
+}
+
+// Regression: what the link led to was removed.
+TEST_F(UploadOutputs, ALinkInThePlaceOfTheDirectoryIsNotFollowed) {
+  save(100, "weights");
+  fs::create_directories(dir_ / "victim/j.1.50");
+  fs::create_directory_symlink(dir_ / "victim", out() / ".muster-upload");
+  EXPECT_THAT(upload_step(100).problem, HasSubstr("is no directory"));
+  thaw(out(), JobId("j"), dir_ / "frozen", {}, nullptr);
+  thaw_one(place(50), nullptr);
+  EXPECT_TRUE(fs::exists(dir_ / "victim/j.1.50"));
+}
+
+TEST_F(UploadOutputs, OfSeveralNodesNoneUploadsTheMarkInTheEnd) {
+  save(100, "weights");
+  write("checkpoints/attempt-1/latest_checkpointed_iteration.txt", "100");
+  has_others_ = true;
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_EQ(there("checkpoints/attempt-1/iter_0000100/__0_0.distcp"), "weights");
+  EXPECT_FALSE(
+      fs::exists(store() / "runs/7/checkpoints/attempt-1/latest_checkpointed_iteration.txt"));
 }
 
 TEST_F(UploadOutputs, WhatACheckpointHasSentIsNotSentAgainInTheEnd) {
   save(100, "weights");
   let_time_pass();
   EXPECT_EQ(upload_step(100).problem, "");
-  thaw(out(), {}, nullptr);
+  thaw(out(), JobId("j"), dir_ / "frozen", {}, nullptr);
   std::ofstream(store() / "runs/7/checkpoints/attempt-1/iter_0000100/__0_0.distcp") << "WEIGHTS";
   EXPECT_EQ(upload().problem, "");
   EXPECT_EQ(there("checkpoints/attempt-1/iter_0000100/__0_0.distcp"), "WEIGHTS");

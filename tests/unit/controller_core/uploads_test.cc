@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "controller/core/nodes/drain.h"
 #include "controller/core/recovery/uploads.h"
 #include "small_world.h"
 
@@ -399,6 +400,21 @@ TEST_F(UploadsTest, ANodeThatIsLeftBehindWaitsForNobody) {
   for (const char* node : {"n0", "n2"}) world_.started("j", 2, node);
   EXPECT_FALSE(part("n0").uploads);
   EXPECT_EQ(due("n1"), "everything") << "of step 100 the first node uploads nothing more";
+}
+
+// Regression: it was called drained, and could be removed.
+TEST_F(UploadsTest, ANodeThatUploadsIsNotDrainedYet) {
+  submit(spec());
+  run_well();
+  world_.put(DrainNode{.node = NodeName("n0"), .actor = "root", .why = "disk"});
+  EXPECT_FALSE(runs_nothing(world_.ledger, NodeName("n0")));
+  EXPECT_TRUE(runs_nothing(world_.ledger, NodeName("n1")));
+  world_.see(Disconnected{.node = NodeName("n0"), .connection = ConnectionId(1)});
+  const Decision removed = world_.put(RemoveNode{.node = NodeName("n0"), .actor = "root"});
+  ASSERT_TRUE(removed.refusal);
+  EXPECT_THAT(removed.refusal->message, HasSubstr("may still be there"));
+  uploaded("n0");
+  EXPECT_TRUE(runs_nothing(world_.ledger, NodeName("n0")));
 }
 
 TEST_F(UploadsTest, ANodeThatIsRemovedEndsTheWait) {

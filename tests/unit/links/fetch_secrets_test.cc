@@ -188,6 +188,15 @@ TEST_F(FetchSecrets, WhoUploadsGetsTheStoresKeyAlone) {
   ASSERT_EQ(given_.secrets_size(), 1);
   EXPECT_EQ(given_.secrets(0).secret(), upload.secret());
   EXPECT_EQ(given_.secrets(0).value(), "s3cr3t");
+  set("store.out", "renewed");
+  ASSERT_TRUE(asked(request("n1")).ok());
+  ASSERT_EQ(given_.secrets_size(), 1);
+  EXPECT_EQ(given_.secrets(0).value(), "renewed") << "a training may outlive a key";
+  EXPECT_EQ(decided(core::RemoveStore{.key = {.owner = {}, .shared = false, .name = "out"},
+                                      .actor = "ann"}),
+            "");
+  ASSERT_TRUE(asked(request("n1")).ok());
+  EXPECT_EQ(given_.secrets_size(), 1) << "the store is gone, and its key as it was is there";
   v1::FetchSecretsRequest other = request("n1");
   other.set_instance("another");
   EXPECT_EQ(asked(other).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
