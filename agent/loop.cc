@@ -77,7 +77,8 @@ Result<void> Agent::open() {
                                                               .bytes = end.bytes,
                                                               .problem = end.problem,
                                                               .step = task.step,
-                                                              .seal = task.seal});
+                                                              .seal = task.seal,
+                                                              .sums_sha256 = end.sums_sha256});
                              });
                            },
                        .sent = options_.host.layout.uploaded(),
@@ -235,6 +236,8 @@ void Agent::upload_ordered(const v1::Orders& orders) {
                     .step = {},
                     .seal = order.seal()};
     if (order.has_step()) task.step = order.step();
+    for (const v1::NodeSums& one : order.sums())
+      task.sums.push_back({.node = one.node(), .sha256 = one.sha256()});
     wanted.insert(std::move(task));
   }
   uploads_->keep_only(wanted);

@@ -62,6 +62,7 @@ v1::Fact outputs_fact(const RunKey& run, const RunSeen::Outputs& ended) {
   uploaded->set_problem(ended.problem);
   if (ended.step) uploaded->set_step(*ended.step);
   uploaded->set_seal(ended.seal);
+  uploaded->set_sums_sha256(ended.sums_sha256);
   return fact;
 }
 

@@ -170,6 +170,7 @@ struct RunSeen {
     std::string problem;
     std::optional<std::int64_t> step = {};
     bool seal = false;
+    std::string sums_sha256 = {};
     WallTime at{};
   };
   std::optional<Outputs> outputs;  // of everything, after the sweep

@@ -35,16 +35,6 @@ std::string doing(const CheckpointPlace& place) {
   return fmt::format("freezing the checkpoint of step {}", place.step);
 }
 
-// "checkpoints/attempt-1": where the save directory is below OUT.
-Result<std::string> below_out(const CheckpointPlace& place) {
-  const std::string below = fs::path(place.save_dir).lexically_relative(place.out).native();
-  if (!below.empty() && below != "." && !below.starts_with("..")) return below;
-  return fail(ErrorCode::InvalidArgument,
-              fmt::format("its directory '{}' is not below the job's output directory '{}'; write "
-                          "checkpoint.dir below ${{out}}",
-                          without_controls(place.save_dir), without_controls(place.out)));
-}
-
 // Errors: as of lstat(2).
 Result<FileState> regular_file(const fs::path& file) {
   struct stat status{};
@@ -92,6 +82,15 @@ Result<void> make_parents(const fs::path& file) {
 
 std::string CheckpointPlace::name() const {
   return fmt::format("{}.{}.{}", run.first.str(), run.second.value, step);
+}
+
+Result<std::string> below_out(const CheckpointPlace& place) {
+  const std::string below = fs::path(place.save_dir).lexically_relative(place.out).native();
+  if (!below.empty() && below != "." && !below.starts_with("..")) return below;
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("its directory '{}' is not below the job's output directory '{}'; write "
+                          "checkpoint.dir below ${{out}}",
+                          without_controls(place.save_dir), without_controls(place.out)));
 }
 
 Result<CheckpointFiles> freeze_checkpoint(const CheckpointPlace& place, const UserEntry* owner) {
@@ -152,7 +151,8 @@ Result<SentFiles> unchanged(const CheckpointFiles& checkpoint, const UserEntry* 
   return checkpoint.files;
 }
 
-Result<CheckpointFiles> write_seal(const CheckpointPlace& place, const UserEntry* owner) {
+Result<std::map<std::string, std::string>> marks_of(const CheckpointPlace& place,
+                                                    const UserEntry* owner) {
   const auto below = below_out(place);
   if (!below) return fail(below.error());
   const auto layout = engine::make_layout(place.layout);
@@ -166,30 +166,21 @@ Result<CheckpointFiles> write_seal(const CheckpointPlace& place, const UserEntry
   const bool is_frozen = fs::is_directory(fs::symlink_status(frozen, wrong));
   const fs::path top = is_frozen ? frozen : fs::path(place.out);
   const engine::LinkPlan plan = (*layout)->resume_links(DiskView(), top / *below, place.step);
-  CheckpointFiles seal{.dir = frozen.native() + ".seal", .files = {}};
-  if (plan.links.empty()) return seal;
+  std::map<std::string, std::string> marks;
+  if (plan.links.empty()) return marks;
   // Beside the directory of the checkpoint.
   const std::string dir =
       fs::path(plan.links.front().second).parent_path().lexically_relative(top).native();
-  for (const auto& [name, content] : plan.files) {
-    if (!(*layout)->is_mark(name)) continue;  // a rank's own is in its directory
-    const std::string below_top = fmt::format("{}/{}", dir, name);
-    const fs::path file = fs::path(seal.dir) / below_top;
-    if (auto parents = make_parents(file); !parents) return fail(std::move(parents).error());
-    if (auto written = io::replace_file(file, content, io::Durable::No); !written)
-      return fail(std::move(written).error());
-    auto state = regular_file(file);
-    if (!state) return fail(std::move(state).error());
-    seal.files.emplace(below_top, *state);
-  }
-  return seal;
+  for (const auto& [name, content] : plan.files)
+    if ((*layout)->is_mark(name))  // a rank's own is in its directory
+      marks.emplace(fmt::format("{}/{}", dir, name), content);
+  return marks;
 }
 
 void thaw_one(const CheckpointPlace& place, const UserEntry* owner) {
   const WithRightsOf rights(owner);
   if (!rights.have()) return;
   remove_one(place.out, place.records, place.name());
-  remove_one(place.out, place.records, place.name() + ".seal");
   ::rmdir((fs::path(place.out) / kFrozenDir).c_str());  // stays if it is not empty
 }
 
@@ -203,9 +194,7 @@ void thaw(const std::string& out, const JobId& job, const fs::path& records,
   std::vector<std::string> gone;
   for (fs::directory_iterator at(top, wrong), end; !wrong && at != end; at.increment(wrong)) {
     const std::string name = at->path().filename().native();
-    if (name.starts_with(job.str() + ".") && !kept.contains(name) &&
-        !(name.ends_with(".seal") && kept.contains(name.substr(0, name.size() - 5))))
-      gone.push_back(name);
+    if (name.starts_with(job.str() + ".") && !kept.contains(name)) gone.push_back(name);
   }
   for (const std::string& name : gone) remove_one(out, records, name);
   ::rmdir(top.c_str());  // stays if it is not empty

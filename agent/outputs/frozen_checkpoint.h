@@ -3,12 +3,12 @@
 // job's user, who may replace what is there.
 //
 //   OUT/.muster-upload/JOB.ATTEMPT.STEP/NAME    a link to OUT/NAME
-//   OUT/.muster-upload/JOB.ATTEMPT.STEP.seal/   the engine's mark for this step
 //   STATE_DIR/frozen/JOB.ATTEMPT.STEP           what the files were then (sent_files.h)
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -33,6 +33,9 @@ struct CheckpointPlace {
   [[nodiscard]] std::string name() const;  // "JOB.ATTEMPT.STEP"
 };
 
+// "checkpoints/attempt-1": where the save directory is below OUT. InvalidArgument: it is not there.
+Result<std::string> below_out(const CheckpointPlace& place);
+
 // Where its files can be read from.
 struct CheckpointFiles {
   std::string dir;  // OUT, where the file system has no hard links
@@ -47,8 +50,10 @@ Result<SentFiles> unchanged(const CheckpointFiles& checkpoint, const UserEntry* 
 // the directory. NotAllowed, Io, ResourceExhausted: those of files.
 Result<CheckpointFiles> freeze_checkpoint(const CheckpointPlace& place, const UserEntry* owner);
 
-// Writes the engine's own mark for this checkpoint alone. Without files: its layout has none.
-Result<CheckpointFiles> write_seal(const CheckpointPlace& place, const UserEntry* owner);
+// The engine's own mark for this checkpoint alone, by its name below OUT. Empty: its layout has
+// none. Errors: those of below_out(); NotAllowed, DataLoss: as of freeze_checkpoint().
+Result<std::map<std::string, std::string>> marks_of(const CheckpointPlace& place,
+                                                    const UserEntry* owner);
 
 void thaw_one(const CheckpointPlace& place, const UserEntry* owner);
 // Removes all of the job but these.

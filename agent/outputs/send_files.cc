@@ -1,5 +1,6 @@
 #include "agent/outputs/send_files.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +14,9 @@
 #include "agent/store/rclone_run.h"
 #include "agent/store/rclone_verdict.h"
 #include "common/base/controls.h"
+#include "common/digest/file_digests.h"
 #include "common/io/memory_file.h"
+#include "common/io/unique_fd.h"
 #include "common/log/log.h"
 #include "common/store/store_url.h"
 
@@ -100,20 +103,23 @@ class Sender {
     const auto is_recent = [before = now_ns() - kTickNs](const auto& file) {
       return file.second.modified_ns >= before;
     };
-    if (listed && std::ranges::any_of(*listed, is_recent) && !work_.abandoned.wait(seconds(1)))
+    if (listed && what_.remembers && std::ranges::any_of(*listed, is_recent) &&
+        !work_.abandoned.wait(seconds(1)))
       listed = what_.list();
     if (!listed) return end(listed.error().message);
     files_ = *std::move(listed);
     there_.clear();
     const std::size_t left_out =
         std::erase_if(files_, [](const auto& file) { return !rclone_name(file.first); });
-    const auto is_sent = [&](const std::string& name, const FileState& state) {
+    const auto is_sent = [&](const std::string& name, FileState& state) {
       const auto found = sent_.find(name);
-      return found != sent_.end() && are_same(found->second, state);
+      if (!what_.remembers || found == sent_.end() || !are_same(found->second, state)) return false;
+      state.sha256 = found->second.sha256;
+      return true;
     };
     for (const bool last : {false, true}) {
       std::vector<std::string> again, fresh;
-      for (const auto& [name, state] : files_)
+      for (auto& [name, state] : files_)
         if ((what_.is_last && what_.is_last(name)) == last)
           (is_sent(name, state) ? again : fresh).push_back(name);
       if (!what_.checks) there_.insert(again.begin(), again.end());
@@ -179,7 +185,8 @@ class Sender {
       if (!is_there) continue;
       there_.insert(name);
       if (sends) moved_on_ = true;
-      const FileState& state = files_.at(name);
+      FileState& state = files_.at(name);
+      if (state.sha256.empty()) state.sha256 = sum_of(name);
       if (state.modified_ns < before - kTickNs) sent_[name] = state;
     }
     if (left_some) {
@@ -197,8 +204,21 @@ class Sender {
     return {};
   }
 
+  // rclone has just read it, so it is in memory, unless it is large. Empty: it is not wanted, or it
+  // cannot be read any more. If it was written meanwhile, changed_since() sees that.
+  [[nodiscard]] std::string sum_of(const std::string& name) const {
+    if (work_.upload.node().empty() || !what_.remembers) return {};
+    const io::UniqueFd file(::open(fmt::format("{}/{}", what_.dir, name).c_str(),
+                                   O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!file) return {};
+    const auto digests =
+        digests_of(file.get(), Digests::Sha256, [this] { return work_.abandoned.is_set(); });
+    return digests ? digests->sha256 : "";
+  }
+
   // It is lost at worst, and the files are sent again.
   void remember() {
+    if (!what_.remembers) return;
     remembered_ = Clock::now();
     if (auto kept = write_sent(work_.sent, work_.upload.url(), sent_); !kept)
       log::warn("what was uploaded is not remembered", {{"why", kept.error().message}});
@@ -240,6 +260,7 @@ class Sender {
       if (!there_.contains(name)) continue;
       ++uploaded.files;
       uploaded.bytes += state.bytes;
+      if (!state.sha256.empty()) uploaded.sums.emplace(name, state.sha256);
     }
     return uploaded;
   }

@@ -12,6 +12,7 @@
 #include "agent/launch/user_entry.h"
 #include "agent/outputs/sent_files.h"
 #include "common/base/error.h"
+#include "common/store/sums.h"
 #include "muster/v1/agent_service.pb.h"
 
 namespace muster::agent {
@@ -22,15 +23,18 @@ inline constexpr std::chrono::minutes kUploadAwayMost{30};
 struct Uploaded {
   std::uint64_t files = 0, bytes = 0;  // that are there
   std::string problem;                 // a sentence; empty: all are
+  store::Sums sums = {};               // of those; of a checkpoint until its list is there
+  std::string sums_sha256 = {};        // of a checkpoint's list that is there
   static Uploaded failed(const Error& error) {
     return {.files = 0, .bytes = 0, .problem = error.message};
   }
 };
 
 struct UploadWork {
-  const v1::OutputUpload& upload;
-  const std::string& key;      // what the store's secret has
-  const UserEntry* owner;      // whose files they are; nullptr: the agent's own user's
+  const v1::OutputUpload& upload;  // without a `node` no sums are wanted
+  const std::string& key;          // what the store's secret has
+  const UserEntry* owner;          // whose files they are; nullptr: the agent's own user's
+  std::string job;
   std::filesystem::path sent;  // where sent_files.h remembers them
   std::uint64_t rate_limit;    // bytes a second; 0: none
   const Abandoned& abandoned;  // when it is set, any result will do
@@ -41,6 +45,8 @@ struct FilesToSend {
   std::string dir;  // absolute; its file a/b goes to URL/a/b
   // Files that were sent before are sent again if they are not there any more.
   bool checks = true;
+  // They are files of the job: each is remembered, and its sum is wanted.
+  bool remembers = true;
   // What they are at this moment.
   std::function<Result<SentFiles>()> list;
   // Those that are sent when all others are there; nullptr: none.

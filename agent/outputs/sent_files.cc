@@ -8,12 +8,14 @@
 #include <optional>
 #include <system_error>
 
+#include "common/digest/hex.h"
 #include "common/io/file.h"
 
 namespace muster::agent {
 namespace {
 
-constexpr std::size_t kBytesMost = std::size_t{256} << 20;
+constexpr std::size_t kBytesMost = std::size_t{512} << 20;
+constexpr std::string_view kUnknown = "-";
 
 std::int64_t ns_of(const struct timespec& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
@@ -54,7 +56,8 @@ FileState state_of(const struct stat& status) {
           .modified_ns = ns_of(status.st_mtim),
           .changed_ns = ns_of(status.st_ctim),
           .inode = status.st_ino,
-          .links = status.st_nlink};
+          .links = status.st_nlink,
+          .sha256 = {}};
 }
 
 std::int64_t now_ns() {
@@ -85,9 +88,13 @@ SentFiles read_sent(const std::filesystem::path& file, std::string_view url) {
     }
     FileState state;
     if (!take(line, state.bytes) || !take(line, state.modified_ns) ||
-        !take(line, state.changed_ns) || !take(line, state.inode) || !take(line, state.links) ||
-        line.empty())
+        !take(line, state.changed_ns) || !take(line, state.inode) || !take(line, state.links))
       return {};
+    const std::string_view digits = line.substr(0, line.find(' '));
+    if (line.size() < digits.size() + 2) return {};
+    line.remove_prefix(digits.size() + 1);
+    if (is_sha256_hex(digits)) state.sha256 = digits;
+    if (state.sha256.empty() && digits != kUnknown) return {};
     sent.emplace(unescaped(line), state);
   }
   return sent;
@@ -97,8 +104,9 @@ Result<void> write_sent(const std::filesystem::path& file, std::string_view url,
                         const SentFiles& sent) {
   std::string text = fmt::format("{}\n", url);
   for (const auto& [name, state] : sent)
-    fmt::format_to(std::back_inserter(text), "{} {} {} {} {} {}\n", state.bytes, state.modified_ns,
-                   state.changed_ns, state.inode, state.links, escaped(name));
+    fmt::format_to(std::back_inserter(text), "{} {} {} {} {} {} {}\n", state.bytes,
+                   state.modified_ns, state.changed_ns, state.inode, state.links,
+                   state.sha256.empty() ? kUnknown : state.sha256, escaped(name));
   if (auto made = io::make_dirs(file.parent_path(), 0700); !made) return made;
   return io::replace_file(file, text, io::Durable::No);
 }

@@ -2,8 +2,9 @@
 // is in a file of the agent, STATE_DIR/uploaded/JOB. A file that is damaged or about another URL
 // counts for nothing. Plain functions and values; those with paths block.
 //
-// The first line is the URL. Then a line for each file: BYTES MODIFIED CHANGED INODE LINKS NAME.
-// The times are in ns since 1970. In a name, a line end is written \n, and \ is written \\.
+// The first line is the URL. Then a line for each file: BYTES MODIFIED CHANGED INODE LINKS SHA256
+// NAME. The times are in ns since 1970. A SHA-256 that is not known is "-". In a name, a line end
+// is written \n, and \ is written \\.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,6 +25,7 @@ struct FileState {
   std::int64_t changed_ns = 0;
   std::uint64_t inode = 0;
   std::uint64_t links = 0;
+  std::string sha256 = {};  // of the bytes, as hexadecimal digits; empty: not known
 };
 FileState state_of(const struct stat& status);
 std::int64_t now_ns();

@@ -4,21 +4,15 @@
 
 #include <utility>
 
+#include "agent/outputs/send_texts.h"
 #include "agent/outputs/upload_outputs.h"
 #include "common/base/controls.h"
+#include "common/digest/sha256.h"
 
 namespace muster::agent {
-namespace {
 
-Uploaded send(const UploadWork& work, const CheckpointFiles& files) {
-  return send_files(
-      work,
-      {.dir = files.dir, .list = [&] { return unchanged(files, work.owner); }, .is_last = nullptr});
-}
-
-}  // namespace
-
-Uploaded upload_checkpoint(const UploadWork& work, const CheckpointFiles& files) {
+Uploaded upload_checkpoint(const UploadWork& work, const CheckpointPlace& place,
+                           const CheckpointFiles& files) {
   const auto wanted = wanted_of(work.upload);
   if (!wanted) return Uploaded::failed(wanted.error());
   for (const auto& [name, state] : files.files)
@@ -26,14 +20,39 @@ Uploaded upload_checkpoint(const UploadWork& work, const CheckpointFiles& files)
       return {.files = 0,
               .bytes = 0,
               .problem = fmt::format("outputs.include leaves out '{}'", without_controls(name))};
-  return send(work, files);
+  Uploaded sent = send_files(
+      work,
+      {.dir = files.dir, .list = [&] { return unchanged(files, work.owner); }, .is_last = nullptr});
+  const store::Sums below_out_sums = std::exchange(sent.sums, {});
+  if (!sent.problem.empty() || below_out_sums.size() < files.files.size()) return sent;
+  const auto below = below_out(place);
+  if (!below) return Uploaded::failed(below.error());
+  store::Sums sums;
+  for (const auto& [name, sha256] : below_out_sums)
+    sums.emplace(name.substr(below->size() + 1), sha256);
+  const std::string list = store::sums_text(sums);
+  const std::string name =
+      fmt::format("{}/{}", *below, store::node_sums_name(place.step, work.upload.node()));
+  sent.problem = send_texts(work, {{name, list}}).problem;
+  if (sent.problem.empty()) sent.sums_sha256 = sha256_hex(list);
+  return sent;
 }
 
-Uploaded upload_seal(const UploadWork& work, const CheckpointPlace& place) {
-  const auto seal = write_seal(place, work.owner);
-  if (!seal) return Uploaded::failed(seal.error());
-  if (seal->files.empty()) return {};
-  return send(work, *seal);
+Uploaded upload_seal(const UploadWork& work, const CheckpointPlace& place,
+                     const std::vector<NodeSums>& sums) {
+  const auto below = below_out(place);
+  if (!below) return Uploaded::failed(below.error());
+  const auto marks = marks_of(place, work.owner);
+  if (!marks) return Uploaded::failed(marks.error());
+  std::map<std::string, std::string> texts = *marks;
+  store::Sums lists;
+  for (const NodeSums& one : sums)
+    lists.emplace(store::node_sums_name(place.step, one.node), one.sha256);
+  if (!lists.empty())
+    texts.emplace(fmt::format("{}/{}", *below, store::step_sums_name(place.step)),
+                  store::sums_text(lists));
+  if (texts.empty()) return {};
+  return send_texts(work, texts, [&](const std::string& name) { return marks->contains(name); });
 }
 
 }  // namespace muster::agent

@@ -11,6 +11,7 @@
 
 #include "agent/launch/with_rights.h"
 #include "agent/outputs/frozen_checkpoint.h"
+#include "agent/outputs/send_texts.h"
 #include "common/base/controls.h"
 #include "common/engine/model/layout.h"
 
@@ -85,6 +86,10 @@ Uploaded upload_outputs(const UploadWork& work, const std::string& layout) {
   Uploaded uploaded =
       send_files(work, {.dir = work.upload.dir(), .list = list, .is_last = is_mark});
   if (uploaded.problem.empty()) uploaded.problem = unread;
+  if (uploaded.problem.empty() && !uploaded.sums.empty())
+    uploaded.problem = send_texts(work, {{store::job_sums_name(work.job, work.upload.node()),
+                                          store::sums_text(std::exchange(uploaded.sums, {}))}})
+                           .problem;
   return uploaded;
 }
 

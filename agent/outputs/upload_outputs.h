@@ -25,8 +25,8 @@ Result<SentFiles> list_outputs(const std::string& dir, const store::Selection& w
                                const UserEntry* owner, std::string& unread,
                                const SkipDir& skip = nullptr);
 
-// Everything, when nothing writes there any more. `layout`: the row of the job's checkpoints. The
-// marks that a checkpoint is whole are sent last.
+// Everything, when nothing writes there any more, and then the list of the sums. `layout`: the row
+// of the job's checkpoints. The marks that a checkpoint is whole are sent last.
 Uploaded upload_outputs(const UploadWork& work, const std::string& layout);
 
 // While the job writes: what is not below its directories of checkpoints. A large file that was

@@ -129,7 +129,7 @@ void Uploads::forget_all_but(const std::set<JobId>& jobs) {
       if (name.starts_with('.')) continue;  // io::replace_file is at work there
       std::error_code gone;
       if (!jobs.contains(JobId(name.substr(0, name.find('.')))))
-        std::filesystem::remove(at->path(), gone);
+        std::filesystem::remove_all(at->path(), gone);
     }
   }
 }
@@ -274,13 +274,14 @@ Uploaded Uploads::uploaded_with(const std::string& key, const UserEntry* owner,
       .upload = order.upload(),
       .key = key,
       .owner = owner,
+      .job = wanted.task.run.first.str(),
       .sent = options_.sent / wanted.task.run.first.str(),
       .rate_limit = wanted.ranks_run ? order.upload().rate_limit() : 0,
       .abandoned = *wanted.abandoned,
       .away_most = wanted.task.others ? std::chrono::minutes(0) : kUploadAwayMost};
   if (wanted.task.others) return upload_others(work, order.watching().save_dir());
-  if (wanted.task.seal) return upload_seal(work, place_of(wanted));
-  if (wanted.task.step) return upload_checkpoint(work, *wanted.files);
+  if (wanted.task.seal) return upload_seal(work, place_of(wanted), wanted.task.sums);
+  if (wanted.task.step) return upload_checkpoint(work, place_of(wanted), *wanted.files);
   return upload_outputs(work, order.watching().layout());
 }
 

@@ -22,6 +22,7 @@
 #include "agent/launch/secrets_by_name.h"
 #include "agent/outputs/frozen_checkpoint.h"
 #include "agent/outputs/send_files.h"
+#include "agent/outputs/upload_checkpoint.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"
 
@@ -32,7 +33,8 @@ struct UploadTask {
   RunKey run;
   std::optional<std::int64_t> step = {};
   bool seal = false;
-  bool others = false;  // by OutputUpload.every, without an order
+  std::vector<NodeSums> sums = {};  // with `seal`
+  bool others = false;              // by OutputUpload.every, without an order
   friend auto operator<=>(const UploadTask&, const UploadTask&) = default;
 };
 

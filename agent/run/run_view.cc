@@ -397,6 +397,7 @@ void RunView::fold(const Mark& mark) {
                              .bytes = mark.outputs_uploaded().bytes(),
                              .problem = mark.outputs_uploaded().problem(),
                              .seal = mark.outputs_uploaded().seal(),
+                             .sums_sha256 = mark.outputs_uploaded().sums_sha256(),
                              .at = at};
       if (mark.outputs_uploaded().has_step()) ended.step = mark.outputs_uploaded().step();
       seen_.note_outputs(ended);

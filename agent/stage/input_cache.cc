@@ -321,6 +321,12 @@ ino_t InputCache::inode_of(const std::string& sha256) const {
              : 0;
 }
 
+Result<std::string> InputCache::text_of(const std::string& sha256, std::size_t most) const {
+  const std::string name = name_of(sha256);
+  return io::read_regular_file({objects_.fd(), name, root_ / "cache/objects" / name}, most,
+                               io::Links::Refuse);
+}
+
 Result<void> InputCache::link(const std::string& sha256, const io::Beneath& dir,
                               const std::string& name) {
   if (::linkat(objects_.fd(), name_of(sha256).c_str(), dir.fd(), name.c_str(), 0) == 0) return {};

@@ -71,6 +71,9 @@ class InputCache {
   // Moves them here, when what they contain is on the disk. Of an object that is here already, that
   // one counts. If one cannot be moved, none of them counts.
   Result<void> put(std::span<const Fetched> files, WallTime now);
+  // The bytes of a small object. NotFound: it was removed meanwhile. ResourceExhausted: it has more
+  // than `most`.
+  [[nodiscard]] Result<std::string> text_of(const std::string& sha256, std::size_t most) const;
   // Of the object's file; 0: there is none.
   [[nodiscard]] ino_t inode_of(const std::string& sha256) const;
   // Gives the object another name, `name` below `dir`. NotFound: it was removed meanwhile.

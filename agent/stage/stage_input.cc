@@ -17,6 +17,8 @@
 
 #include "agent/stage/input_tree.h"
 #include "agent/stage/kept_contents.h"
+#include "agent/stage/step_sums.h"
+#include "common/base/controls.h"
 #include "common/digest/sha256.h"
 #include "common/io/file.h"
 #include "common/io/remove_tree.h"
@@ -29,6 +31,7 @@ namespace {
 
 // An object may be removed for the room of another start before it is linked.
 constexpr int kTriesMost = 3;
+constexpr std::size_t kListBytesMost = 256 << 20;
 constexpr const char* kLock = ".lock";  // behind the name of a partial directory
 
 // Who answers for a bucket or a host, and for whom: of stores that differ in it, none gets what
@@ -166,6 +169,10 @@ class Staging {
                       ? "there is nothing at this URL"
                       : fmt::format("there is nothing at this URL of such a name (include: {})",
                                     fmt::join(input_.include(), ", ")));
+    auto sums = step_sums(*manifest, is_gone);
+    if (!sums) return fail(std::move(sums.error()));
+    if (calls_.fetch.abandoned.is_set()) return store::Contents();
+    if (auto kept = keep_step_of(*sums, *manifest); !kept) return fail(std::move(kept.error()));
     calls_.at("looking for what the node has already");
     auto known = find_all(manifest->objects);
     if (!known) return fail(std::move(known.error()));
@@ -174,7 +181,7 @@ class Staging {
       if (auto fetched = fetch(known->missing, *known, *manifest); !fetched)
         return fail(std::move(fetched.error()));
       if (calls_.fetch.abandoned.is_set()) return store::Contents();
-      if (auto same = list_again(*manifest); !same) {
+      if (auto same = list_again(*manifest, *sums); !same) {
         // Something of this may be what has come under the name of something else.
         if (same.error().code == ErrorCode::Conflict)
           for (const store::Object& one : known->missing) forget(one);
@@ -190,7 +197,68 @@ class Staging {
     for (const store::Object& one : manifest->objects)
       contents.objects.push_back(
           {.name = one.name, .size = one.size, .sha256 = known->objects.at(one.name)});
+    if (const std::string name = first_damaged(contents, *sums); !name.empty()) {
+      forget(*find_object(*manifest, name));
+      return fail(ErrorCode::DataLoss,
+                  fmt::format("'{}' is not what its job has uploaded: it has another SHA-256 than "
+                              "in the list of its checkpoint; take another step, or upload it "
+                              "again",
+                              without_controls(name)));
+    }
     return contents;
+  }
+
+  // What the lists of the checkpoint say that alone is wanted. Empty: there are none, or everything
+  // is wanted.
+  Result<store::Sums> step_sums(const store::Manifest& manifest, bool& is_gone) {
+    const std::string name = store::step_sums_name(input_.step());
+    if (!input_.has_step() || find_object(manifest, name) == nullptr) return store::Sums();
+    const auto lists = sums_in({{name, ""}}, manifest, is_gone);
+    if (!lists) return fail(Error(lists.error()));
+    return sums_in(*lists, manifest, is_gone);
+  }
+
+  // What is in these lists. Those without a SHA-256 may have any.
+  Result<store::Sums> sums_in(const store::Sums& lists, const store::Manifest& manifest,
+                              bool& is_gone) {
+    std::vector<store::Object> objects;
+    for (const auto& [name, sha256] : lists) {
+      const store::Object* object = find_object(manifest, name);
+      if (object == nullptr)
+        return fail(ErrorCode::Conflict,
+                    fmt::format("the list '{}' is not there", without_controls(name)));
+      objects.push_back(*object);
+    }
+    auto known = find_all(objects);
+    if (known && !known->missing.empty() && !calls_.fetch.abandoned.is_set()) {
+      if (auto fetched = fetch(known->missing, *known, manifest); !fetched)
+        return fail(std::move(fetched.error()));
+      known = find_all(objects);
+    }
+    if (!known) return fail(std::move(known.error()));
+    store::Sums sums;
+    if (calls_.fetch.abandoned.is_set()) return sums;
+    if (!known->missing.empty()) return gone(is_gone);
+    for (const auto& [name, expected] : lists) {
+      const std::string& sha256 = known->objects.at(find_object(manifest, name)->name);
+      const auto text = cache_.text_of(sha256, kListBytesMost);
+      if (!text && text.error().code == ErrorCode::NotFound) return gone(is_gone);
+      auto some = text ? store::parse_sums(*text) : Result<store::Sums>(fail(Error(text.error())));
+      if (some && !expected.empty() && expected != sha256)
+        some = fail(ErrorCode::DataLoss, "it is another one than its checkpoint was whole with");
+      if (!some)
+        return fail(
+            std::move(some.error()).in(fmt::format("the list '{}'", without_controls(name))));
+      sums.merge(*some);
+    }
+    return sums;
+  }
+
+  Result<void> keep_step_of(const store::Sums& sums, store::Manifest& manifest) const {
+    if (sums.empty()) return {};
+    const auto layout = engine::make_layout(input_.layout());
+    if (!layout) return fail(Error(layout.error()));
+    return keep_step(manifest, sums, **layout);
   }
 
   // What the job has begun with. The store is asked for what the node does not have of it, and for
@@ -338,9 +406,10 @@ class Staging {
     return fetched;
   }
 
-  Result<void> list_again(const store::Manifest& before) {
-    const auto after = list("listing again");
+  Result<void> list_again(const store::Manifest& before, const store::Sums& sums) {
+    auto after = list("listing again");
     if (!after) return fail(Error(after.error()));
+    if (auto kept = keep_step_of(sums, *after); !kept) return kept;
     const std::string change = store::change_between(before, *after);
     if (change.empty()) return {};
     return fail(ErrorCode::Conflict, fmt::format("it was changed while it was fetched: {}; start "

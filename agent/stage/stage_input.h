@@ -5,6 +5,9 @@
 // start with the object's name. Starts on this node that want the same URL take turns, so that it
 // is fetched once.
 //
+// Of a checkpoint whose job has uploaded it with lists of its sums, nothing else is fetched, and
+// each file must be what they say.
+//
 // If the order names what an earlier attempt of the job had, and the node remembers that
 // (kept_contents.h), the job gets it again. The store is then asked for what the node does not have
 // of it, and for nothing else.
@@ -39,7 +42,8 @@ struct StageCalls {
 // Returns what the job has now.
 //
 // Errors: NotAllowed: the store refuses, or has nothing there. Unreachable: it says nothing for
-// `away_most`. Conflict: what is there has changed meanwhile. ResourceExhausted: the disk has too
+// `away_most`. Conflict: what is there has changed meanwhile. DataLoss: something is not what its
+// list says. ResourceExhausted: the disk has too
 // little room, with the numbers. InvalidArgument: it is nothing that can be an input. Io: the
 // node's trouble.
 Result<v1::InputState> stage_input(const v1::StagedInput& input, const std::string& job,

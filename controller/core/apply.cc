@@ -538,7 +538,10 @@ class Folder {
   }
 
   static void note_sent(AttemptRecord& attempt, NodePart& part, const OutputsUploaded& event) {
-    part.sent_step = std::max(part.sent_step, *event.step);
+    if (*event.step > part.sent_step) {
+      part.sent_step = *event.step;
+      part.sent_sums = event.sums_sha256;
+    }
     if (*event.step > attempt.sending.step) attempt.sending = {.step = *event.step};
     if (*event.step < attempt.sending.step) return;
     ++attempt.sending.nodes;

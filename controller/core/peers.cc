@@ -45,6 +45,11 @@ v1::Orders standing_orders(const Ledger& ledger, const std::vector<Assignment>& 
       upload.set_attempt(assignment.attempt.value);
       if (assignment.upload.step) upload.set_step(*assignment.upload.step);
       upload.set_seal(assignment.upload.seal);
+      for (const NodeSums& one : assignment.upload.sums) {
+        v1::NodeSums& sums = *upload.add_sums();
+        sums.set_node(one.node.str());
+        sums.set_sha256(one.sha256);
+      }
       continue;
     }
     v1::Order& order = *orders.add_orders();

@@ -98,6 +98,10 @@ void add_staged(v1::NodeLaunch& launch, const core::JobRecord& job,
     if (const auto pin = job.input_pins.find(one.input);
         pin != job.input_pins.end() && !pin->second.anew)
       staged.set_contents_sha256(pin->second.contents_sha256);
+    if (input->from() == job.spec.start().from() && job.spec.start().has_step()) {
+      staged.set_step(job.spec.start().step());
+      staged.set_layout(job.spec.checkpoint().layout());
+    }
   }
 }
 
@@ -114,6 +118,7 @@ void add_upload(v1::NodeLaunch& launch, const core::JobRecord& job,
   upload.set_rate_limit(job.spec.outputs().rate_limit());
   upload.set_has_others(attempt.uploaders > 1);
   upload.set_seals(&part == &core::sealing_part(attempt));
+  upload.set_node(part.placed.node.str());
 }
 
 }  // namespace

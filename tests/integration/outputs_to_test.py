@@ -11,6 +11,7 @@ import unittest
 from cluster import DEADLINE, Cluster, wait_until
 from counting_proxy import CountingProxy
 from store_ends import serve_rclone
+from store_sums import check_sums
 
 PASSWORD = "pl4nted-pass"
 # Each rank writes a file of its own; the one of rank 0 is in a directory.
@@ -65,10 +66,12 @@ class OutputsTo(unittest.TestCase):
         return self.cluster.submit(json.dumps(spec))
 
     def uploaded(self, name):
-        """{name below the URL: its text}"""
+        """{name below the URL: its text}, but for the lists of sums, which are true."""
         top = os.path.join(self.store, "runs", name)
+        check_sums(self, top)
         found = {}
-        for folder, _, names in os.walk(top):
+        for folder, below, names in os.walk(top):
+            below[:] = [one for one in below if one != ".muster"]
             for one in names:
                 path = os.path.join(folder, one)
                 with open(path, encoding="utf-8") as file:

@@ -31,6 +31,7 @@ from conformance.harness import UNHURRIED, Engines, EngineTest, configuration, o
 from counting_proxy import CountingProxy  # noqa: E402
 from own_disks import WHY_NOT, may_mount, own_disk  # noqa: E402
 from store_ends import S3End  # noqa: E402
+from store_sums import check_sums
 
 LARGE = bool(os.environ.get("MUSTER_TEST_LARGE"))
 WHY_NOT_LARGE = "it takes minutes, or much disk: MUSTER_TEST_LARGE=1 runs it"
@@ -231,6 +232,9 @@ class Tutorial(EngineTest):
                 self.assertNotIn("--remote_save_url", start["argv"], "run_mindformer.py uploads nothing itself")
         out = os.path.join(self.cluster.dir, "controller", "outputs", job)
         self.assertEqual(self.end.differences(out, "data/runs/7")[:2000], "", self.cluster.story(job))
+        copy = self.cluster.path("copy")
+        self.end.get("data/runs/7", copy)
+        self.assertGreaterEqual(check_sums(self, copy), 4, "of checkpoints, and of all that each node has uploaded in the end")
         attempts = {name.split("/")[1] for name in self.end.names("data/runs/7") if name.startswith("checkpoints/")}
         self.assertEqual(attempts, {"attempt-1", "attempt-2"})
 

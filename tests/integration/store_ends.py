@@ -68,6 +68,10 @@ class S3End:
         done = self._rclone("check", "--download", "--one-way", "--fast-list", path, self._remote(at))
         return "" if done.returncode == 0 else done.stderr
 
+    def get(self, at, path):
+        """What is there goes to the directory `path`."""
+        self._rclone("copy", "--fast-list", self._remote(at), path, check=True)
+
     def names(self, below):
         return sorted(self._rclone("lsf", "--recursive", "--files-only", self._remote(below)).stdout.splitlines())
 

@@ -293,6 +293,7 @@ struct OutputsUploaded {
   std::string problem = {};  // a sentence; empty: all are there
   std::optional<std::int64_t> step = {};
   bool seal = false;
+  std::string sums_sha256 = {};  // of its list of the checkpoint's sums; empty: it wrote none
   WallTime node_time;
   WallTime controller_time{};
   InstanceId instance = {};

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "common/digest/hex.h"
 #include "common/proto/proto_time.h"
 
 namespace muster::core {
@@ -154,6 +155,7 @@ void take(const v1::OutputsUploaded& from, OutputsUploaded& to, std::string& /*u
   to.problem = from.problem();
   if (from.has_step()) to.step = from.step();
   to.seal = from.seal();
+  if (is_sha256_hex(from.sums_sha256())) to.sums_sha256 = from.sums_sha256();
 }
 
 // --- and back ------------------------------------------------------------------------------------
@@ -222,6 +224,7 @@ void put(v1::Fact& fact, const OutputsUploaded& from) {
   to.set_problem(from.problem);
   if (from.step) to.set_step(*from.step);
   to.set_seal(from.seal);
+  to.set_sums_sha256(from.sums_sha256);
 }
 
 template <class Event, class From>

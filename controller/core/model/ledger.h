@@ -60,6 +60,7 @@ struct NodePart {
   bool uploads = false;                 // it has outputs to upload, and nothing has ended that yet
   std::optional<OutputsUploaded> outputs;
   std::int64_t sent_step = -1;  // the newest checkpoint whose files it has uploaded, or could not
+  std::string sent_sums;        // of that, as in OutputsUploaded
 
   // A node of a `launch.per: once` job that lends its devices and runs nothing. It gets no orders,
   // and it is free when the other nodes are swept.

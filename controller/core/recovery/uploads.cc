@@ -26,6 +26,16 @@ std::int64_t newest_whole(const JobRecord& job, const AttemptRecord& attempt) {
   return newest;
 }
 
+// Of all nodes that have uploaded files of this step. None: one of them has no list.
+std::vector<NodeSums> sums_of(const AttemptRecord& attempt, std::int64_t step) {
+  std::vector<NodeSums> sums;
+  for (const NodePart& part : attempt.parts)
+    if (part.sent_step == step && !part.sent_sums.empty())
+      sums.push_back({.node = part.placed.node, .sha256 = part.sent_sums});
+  if (sums.size() < attempt.uploaders) sums.clear();
+  return sums;
+}
+
 struct Round {
   std::optional<UploadOrder> due;
   bool is_over = false;  // no checkpoint is left to upload
@@ -39,7 +49,8 @@ Round checkpoint_round(const JobRecord& job, const AttemptRecord& attempt, const
     if (!all_have && part.sent_step < sending.step)
       return {.due = UploadOrder{.step = sending.step}};
     if (all_have && &part == &sealing_part(attempt))
-      return {.due = UploadOrder{.step = sending.step, .seal = true}};
+      return {.due = UploadOrder{
+                  .step = sending.step, .seal = true, .sums = sums_of(attempt, sending.step)}};
     return {};
   }
   if (attempt.uploader_gone) return {.is_over = true};

@@ -2,8 +2,8 @@
 // Pure.
 //
 // - While an attempt goes on, its newest whole checkpoint is due. All nodes upload their files of
-//   the same step before a newer one is due. Then the first of them uploads the engine's mark that
-//   it is whole (the seal).
+//   the same step before a newer one is due. Then the first of them uploads what says that it is
+//   whole (the seal): the list of all their lists of sums, and the engine's mark.
 // - Everything is due when no process of the job writes there any more.
 // - A later attempt that has started there takes the older one's place: it has the same directory.
 #pragma once
@@ -20,9 +20,15 @@
 namespace muster::core {
 
 // As in v1.UploadOrder.
+struct NodeSums {
+  NodeName node;
+  std::string sha256;
+  friend bool operator==(const NodeSums&, const NodeSums&) = default;
+};
 struct UploadOrder {
   std::optional<std::int64_t> step;
   bool seal = false;
+  std::vector<NodeSums> sums = {};
   friend bool operator==(const UploadOrder&, const UploadOrder&) = default;
 };
 std::optional<UploadOrder> upload_due(const JobRecord& job, const AttemptRecord& attempt,

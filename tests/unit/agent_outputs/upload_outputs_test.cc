@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "agent/outputs/upload_checkpoint.h"
+#include "common/digest/sha256.h"
 
 namespace muster::agent {
 namespace {
@@ -56,6 +58,7 @@ class UploadOutputs : public testing::Test {
     order.mutable_profile()->set_url("dir://d");
     order.mutable_profile()->set_endpoint(store());
     order.set_has_others(has_others_);
+    order.set_node(node_);
     *order.mutable_include() = {include_.begin(), include_.end()};
     return order;
   }
@@ -65,6 +68,7 @@ class UploadOutputs : public testing::Test {
     return send({.upload = order,
                  .key = key_,
                  .owner = nullptr,
+                 .job = "j",
                  .sent = dir_ / "state" / "sent",
                  .rate_limit = 0,
                  .abandoned = abandoned_,
@@ -93,10 +97,11 @@ class UploadOutputs : public testing::Test {
   Uploaded upload_step(std::int64_t step) {
     const auto files = freeze_checkpoint(place(step), nullptr);
     if (!files) return {.files = 0, .bytes = 0, .problem = files.error().message};
-    return with_work([&](const UploadWork& work) { return upload_checkpoint(work, *files); });
+    return with_work(
+        [&](const UploadWork& work) { return upload_checkpoint(work, place(step), *files); });
   }
-  Uploaded seal(std::int64_t step) {
-    return with_work([&](const UploadWork& work) { return upload_seal(work, place(step)); });
+  Uploaded seal(std::int64_t step, const std::vector<NodeSums>& sums = {}) {
+    return with_work([&](const UploadWork& work) { return upload_seal(work, place(step), sums); });
   }
   // From now on two writes have different times.
   void let_time_pass() const {
@@ -109,6 +114,7 @@ class UploadOutputs : public testing::Test {
   Abandoned abandoned_;
   std::vector<std::string> include_;
   std::string key_;
+  std::string node_ = "n1";
   bool has_others_ = false;
 };
 
@@ -226,8 +232,8 @@ TEST_F(UploadOutputs, ACheckpointThatIsDeletedMeanwhileIsUploadedWhole) {
   const auto files = freeze_checkpoint(place(100), nullptr);
   ASSERT_TRUE(files) << files.error().message;
   fs::remove_all(out() / "checkpoints/attempt-1/iter_0000100");
-  const Uploaded uploaded =
-      with_work([&](const UploadWork& work) { return upload_checkpoint(work, *files); });
+  const Uploaded uploaded = with_work(
+      [&](const UploadWork& work) { return upload_checkpoint(work, place(100), *files); });
   EXPECT_EQ(uploaded.problem, "");
   EXPECT_EQ(uploaded.files, 2U);
   EXPECT_EQ(there("checkpoints/attempt-1/iter_0000100/__0_0.distcp"), "weights");
@@ -242,6 +248,70 @@ TEST_F(UploadOutputs, TheMarkOfACheckpointSaysItsStep) {
   EXPECT_EQ(seal(100).problem, "");
   EXPECT_EQ(there("checkpoints/attempt-1/latest_checkpointed_iteration.txt"), "100");
   EXPECT_EQ(text_of(out() / "checkpoints/attempt-1/latest_checkpointed_iteration.txt"), "200");
+}
+
+// As `sha256sum --check` in this directory; the integration tests have that one itself.
+bool are_true(const fs::path& dir, const std::string& list) {
+  const auto sums = store::parse_sums(text_of(dir / list));
+  return sums && !sums->empty() && std::ranges::all_of(*sums, [&](const auto& one) {
+           return sha256_hex(text_of(dir / one.first)) == one.second;
+         });
+}
+
+TEST_F(UploadOutputs, ACheckpointHasAListOfItsSums) {
+  save(100, "weights");
+  write("checkpoints/attempt-1/iter_0000100/new\nline \\ é", "odd");
+  const Uploaded sent = upload_step(100);
+  EXPECT_EQ(sent.problem, "");
+  EXPECT_EQ(sent.files, 3U) << "the list is none of its files";
+  EXPECT_EQ(sent.sums_sha256.size(), 64U);
+  const fs::path saves = store() / "runs/7/checkpoints/attempt-1";
+  EXPECT_TRUE(are_true(saves, ".muster/step-100/n1.sha256"));
+  EXPECT_FALSE(fs::exists(saves / ".muster/step-100.sha256")) << "it is not sealed yet";
+  EXPECT_EQ(seal(100, {{.node = "n1", .sha256 = sent.sums_sha256}}).problem, "");
+  EXPECT_TRUE(are_true(saves, ".muster/step-100.sha256"));
+  EXPECT_EQ(there("checkpoints/attempt-1/latest_checkpointed_iteration.txt"), "100");
+  write("checkpoints/attempt-1/iter_0000100/__0_0.distcp", "WEIGHTS");
+  fs::copy_file(out() / "checkpoints/attempt-1/iter_0000100/__0_0.distcp",
+                saves / "iter_0000100/__0_0.distcp", fs::copy_options::overwrite_existing);
+  EXPECT_FALSE(are_true(saves, ".muster/step-100/n1.sha256"));
+  EXPECT_FALSE(fs::exists(dir_ / "state/sent.texts"));
+}
+
+TEST_F(UploadOutputs, WithoutAListOfEachNodeThereIsTheMarkAlone) {
+  node_.clear();  // the controller is of an earlier release
+  save(100, "weights");
+  const Uploaded sent = upload_step(100);
+  EXPECT_EQ(sent.problem, "");
+  EXPECT_EQ(sent.sums_sha256, "");
+  EXPECT_EQ(seal(100).problem, "");
+  EXPECT_EQ(there("checkpoints/attempt-1/latest_checkpointed_iteration.txt"), "100");
+  EXPECT_FALSE(fs::exists(store() / "runs/7/checkpoints/attempt-1/.muster"));
+}
+
+TEST_F(UploadOutputs, AllThatIsUploadedInTheEndHasASum) {
+  save(100, "weights");
+  let_time_pass();
+  EXPECT_EQ(upload_step(100).problem, "");
+  write("logs/events", "more");
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_TRUE(are_true(store() / "runs/7", ".muster/j/n1.sha256"));
+  const auto sums = store::parse_sums(there(".muster/j/n1.sha256"));
+  ASSERT_TRUE(sums);
+  EXPECT_THAT(*sums, testing::SizeIs(3)) << "what was sent before is in it";
+  EXPECT_FALSE(fs::exists(store() / "runs/7/.muster-upload"));
+}
+
+// An agent of an earlier release has remembered files without sums.
+TEST_F(UploadOutputs, WhatWasSentWithoutASumGetsOne) {
+  node_.clear();
+  write("a", "1");
+  let_time_pass();
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_FALSE(fs::exists(store() / "runs/7/.muster"));
+  node_ = "n1";
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_TRUE(are_true(store() / "runs/7", ".muster/j/n1.sha256"));
 }
 
 TEST_F(UploadOutputs, WhatIsFrozenIsNoOutput) {

@@ -79,13 +79,19 @@ class UploadsTest : public testing::Test {
                                  .shards = 2});
   }
   Decision sent(const std::string& node, std::int64_t step, bool seal = false,
-                const std::string& problem = "") {
+                const std::string& problem = "", const std::string& sums = "") {
     v1::Fact what = world_.fact("j", 1);
     what.mutable_outputs_uploaded()->set_files(2);
     what.mutable_outputs_uploaded()->set_step(step);
     what.mutable_outputs_uploaded()->set_seal(seal);
     what.mutable_outputs_uploaded()->set_problem(problem);
+    what.mutable_outputs_uploaded()->set_sums_sha256(sums);
     return world_.report(node, std::move(what));
+  }
+  std::vector<NodeSums> sums_due(const char* node) {
+    const AttemptRecord& record = *job().current();
+    const auto order = upload_due(job(), record, *record.part(NodeName(node)));
+    return order ? order->sums : std::vector<NodeSums>();
   }
   // "everything", "step 3", "seal 3", "nothing"
   std::string due(const char* node, std::uint32_t attempt = 1) {
@@ -126,6 +132,25 @@ TEST_F(UploadsTest, EachNodeUploadsWhatIsOnItsOwnDisk) {
   uploaded("n0", "no space");
   EXPECT_EQ(job().phase, JobPhase::Succeeded) << "the training has succeeded";
   EXPECT_EQ(part("n0").outputs->problem, "no space");
+}
+
+TEST_F(UploadsTest, TheSealHasTheListsOfAllNodes) {
+  const std::string a(64, 'a'), b(64, 'b'), c(64, 'c');
+  submit(spec(true));
+  start();
+  checkpoint(100);
+  sent("n1", 100, false, "", b);
+  EXPECT_THAT(sums_due("n0"), testing::IsEmpty());
+  sent("n0", 100, false, "", a);
+  EXPECT_EQ(due("n0"), "seal 100");
+  EXPECT_THAT(sums_due("n0"),
+              testing::ElementsAre(NodeSums{NodeName("n0"), a}, NodeSums{NodeName("n1"), b}));
+  sent("n0", 100, true);
+  checkpoint(200);
+  sent("n1", 200, false, "", c);
+  sent("n0", 200, false, "", "../../etc");
+  EXPECT_EQ(due("n0"), "seal 200");
+  EXPECT_THAT(sums_due("n0"), testing::IsEmpty()) << "n0 has none of this step";
 }
 
 TEST_F(UploadsTest, ItIsReportedOnce) {

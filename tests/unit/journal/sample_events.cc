@@ -249,6 +249,7 @@ std::vector<core::Event> one_of_every_kind() {
                             .problem = "out/a was written while it was uploaded",
                             .step = 1ll << 33,
                             .seal = true,
+                            .sums_sha256 = std::string(64, 'b'),
                             .node_time = when,
                             .controller_time = when + Duration(9),
                             .instance = InstanceId("i-1")},
