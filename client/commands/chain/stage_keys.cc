@@ -110,6 +110,8 @@ std::string spec_part(v1::JobSpec spec) {
   spec.clear_labels();
   spec.clear_schedule();
   spec.clear_recovery();
+  if (spec.has_outputs()) spec.mutable_outputs()->clear_logs_to();
+  if (spec.outputs().to().empty()) spec.clear_outputs();
   v1::StageSpec stage;
   stage.set_name(spec.stage().name());
   stage.set_creates(spec.stage().creates());

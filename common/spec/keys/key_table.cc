@@ -98,9 +98,9 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"outputs", &kSection, "", "", "", "where results are copied to"},
     {"outputs.dir", &kText, "auto", "auto | an absolute directory", "", "the job's output directory, ${out}, the same over all attempts; auto: the job's own one below the controller's", "output_dir out_dir", "output_dir"},
     {"outputs.to", &kTextOrNull, "null", "null | URL of a store", "", "directory in a store that what is below ${out} is copied to: each whole checkpoint while the job trains, and everything in the end", "remote_save_url output_url upload_to"},
-    {"outputs.every", &kDuration, "10m", "a duration, 1s..24h", "", "how often files other than checkpoints are copied while the job trains"},
+    {"outputs.every", &kDuration, "10m", "a duration, 1s..24h", "", "how often logs, and files other than checkpoints, are copied while the job trains"},
     {"outputs.rate_limit", &kSize, "null", "null | bytes a second, as 200MiB", "", "at most so much is copied by a node while ranks run; null: as much as goes", "bandwidth bwlimit upload_rate"},
-    {"outputs.logs_to", &kLater, "null", "", "", "where logs are copied to"},
+    {"outputs.logs_to", &kTextOrNull, "null", "null | URL of a store", "", "directory in a store that logs are copied to, below the job's id: what is new while the job trains, and the rest in the end"},
     {"outputs.include", &kTexts, "[]", "list of patterns, at most 64", "", "which files below ${out} are copied; empty: all"},
 
     {"observe", &kSection, "", "", "", "how progress is seen"},

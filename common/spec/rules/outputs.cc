@@ -26,6 +26,16 @@ bool is_below(const std::string& path, const std::string& dir) {
   return !below.empty() && below != "." && !below.starts_with("..");
 }
 
+void check_place(Draft& draft, const char* key, const std::string& place) {
+  const auto url = store::parse_url(place);
+  if (!url)
+    draft.problem(key, fmt::format("'{}': {}", shown(place), url.error().message));
+  else if (url->scheme == store::Scheme::Http || url->scheme == store::Scheme::Https)
+    draft.problem(key, fmt::format("'{}': a web server takes no files; take a bucket, WebDAV, "
+                                   "sftp or dir",
+                                   shown(place)));
+}
+
 }  // namespace
 
 void check_outputs(Draft& draft) {
@@ -36,13 +46,15 @@ void check_outputs(Draft& draft) {
         fmt::format("'{}' is not absolute (an absolute directory; empty: chosen by the controller)",
                     shown(dir)));
   const v1::OutputSpec& outputs = draft.spec.outputs();
-  if (outputs.to().empty()) {
-    if (!outputs.include().empty())
-      draft.problem("outputs.include", "says what is uploaded, and outputs.to does not say where");
+  if (outputs.to().empty() && !outputs.include().empty())
+    draft.problem("outputs.include", "says what is uploaded, and outputs.to does not say where");
+  if (outputs.to().empty() && outputs.logs_to().empty()) {
     if (outputs.has_every() && outputs.every().seconds() != seconds(kEvery).count())
-      draft.problem("outputs.every", "says when to upload, and outputs.to does not say where");
+      draft.problem("outputs.every",
+                    "says when to upload, and neither outputs.to nor outputs.logs_to says where");
     if (outputs.rate_limit() > 0)
-      draft.problem("outputs.rate_limit", "limits uploads, and outputs.to does not say where");
+      draft.problem("outputs.rate_limit",
+                    "limits uploads, and neither outputs.to nor outputs.logs_to says where");
     if (draft.spec.has_outputs()) draft.spec.mutable_outputs()->clear_every();
     if (outputs.ByteSizeLong() == 0) draft.spec.clear_outputs();
     return;
@@ -50,13 +62,9 @@ void check_outputs(Draft& draft) {
   if (!outputs.has_every())
     draft.spec.mutable_outputs()->mutable_every()->set_seconds(seconds(kEvery).count());
   check_duration(draft, "outputs.every", outputs.every(), seconds(1), std::chrono::hours(24));
-  const auto url = store::parse_url(outputs.to());
-  if (!url)
-    draft.problem("outputs.to", fmt::format("'{}': {}", shown(outputs.to()), url.error().message));
-  else if (url->scheme == store::Scheme::Http || url->scheme == store::Scheme::Https)
-    draft.problem("outputs.to", fmt::format("'{}': a web server takes no files; take a bucket, "
-                                            "WebDAV, sftp or dir",
-                                            shown(outputs.to())));
+  if (!outputs.logs_to().empty()) check_place(draft, "outputs.logs_to", outputs.logs_to());
+  if (outputs.to().empty()) return;
+  check_place(draft, "outputs.to", outputs.to());
   if (const std::string& saves = draft.spec.checkpoint().dir();
       saves.starts_with('/') && (dir.empty() || !is_below(saves, dir)))
     draft.problem("outputs.to",

@@ -172,6 +172,7 @@ const std::vector<Sample>& samples() {
       {"outputs.every", "1m", kUploads},
       {"outputs.rate_limit", "200MiB", kUploads},
       {"outputs.include", "['*.pt']", kUploads},
+      {"outputs.logs_to", "obs://bucket/logs"},
       {"observe.profile", "true", kMegatron},
       {"observe.profile.start", "6", kProfiled, true},
       {"observe.profile.stop", "8", kProfiled, true},
