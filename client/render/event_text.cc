@@ -15,9 +15,10 @@ namespace {
 Tint tint_of(const v1::Event& event) {
   Tint tint = Tint::Plain;
   if (event.type() == "attempt-broke" || event.type() == "node-start-failed") tint = Tint::Bad;
-  constexpr std::array<std::string_view, 8> kWarnings = {
-      "attempt-ended",   "cancel-requested",    "node-declared-dead", "checkpoint-quarantined",
-      "loss-not-finite", "checkpoint-not-sent", "outputs-incomplete", "unknown-files"};
+  constexpr std::array<std::string_view, 9> kWarnings = {
+      "attempt-ended",          "cancel-requested", "node-declared-dead",
+      "checkpoint-quarantined", "loss-not-finite",  "checkpoint-not-sent",
+      "outputs-incomplete",     "logs-incomplete",  "unknown-files"};
   if (event.type() == "caught-up" || event.type() == "first-step" ||
       event.type() == "checkpoint-completed")
     tint = Tint::Good;
@@ -55,7 +56,8 @@ std::string short_event_line(const v1::Event& event, const Style& style, std::si
 }
 
 bool worth_showing(const v1::Event& event) {
-  constexpr std::array kQuiet = {"node-swept", "logs-collected", "job-archived", "node-started"};
+  constexpr std::array kQuiet = {"node-swept", "logs-collected", "logs-uploaded", "job-archived",
+                                 "node-started"};
   return std::ranges::find(kQuiet, event.type()) == kQuiet.end();
 }
 

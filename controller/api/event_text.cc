@@ -167,6 +167,14 @@ struct Sayer {
                         ahead ? "ahead of" : "behind")};
   }
   EventText operator()(const core::OutputsUploaded& e) const {
+    if (e.logs && !e.problem.empty())
+      return {"logs-incomplete",
+              fmt::format("node '{}' could not upload all logs of attempt {}: {}", e.node.str(),
+                          e.attempt.value, e.problem)};
+    if (e.logs)
+      return {"logs-uploaded",
+              fmt::format("the logs of attempt {} on node '{}' are uploaded: {} segments, {}",
+                          e.attempt.value, e.node.str(), e.files, size_text(e.bytes))};
     if (e.step && !e.problem.empty())
       return {"checkpoint-not-sent",
               fmt::format("node '{}' could not upload the checkpoint of step {}: {}", e.node.str(),

@@ -178,12 +178,14 @@ class Folder {
     attempt.secrets = event.secrets;
     attempt.inputs = event.inputs;
     attempt.output = event.output;
+    attempt.logs_output = event.logs_output;
     attempt.placed_at = at_;
     for (const PlacedNode& placed : event.nodes) {
       hold_devices(event, placed);
       NodePart part{.placed = placed,
                     .uploads = event.output && placed.rank_count > 0 &&
-                               (attempt.parts.empty() || fetches_files(job.spec))};
+                               (attempt.parts.empty() || fetches_files(job.spec)),
+                    .uploads_logs = event.logs_output && placed.rank_count > 0};
       if (part.uploads) ++attempt.uploaders;
       attempt.part_index[placed.node] = attempt.parts.size();
       if (part.idle()) {
@@ -405,6 +407,7 @@ class Folder {
     JobRecord& job = job_of(event.job);
     AttemptRecord& attempt = attempt_of(job, event.attempt);
     NodePart& part = part_of(attempt, event.node);
+    if (event.logs) return end_logs(job, part, event);
     if (event.seal) return seal(job, attempt, event);
     if (event.step) return note_sent(attempt, part, event);
     if (!part.uploads) return;
@@ -535,6 +538,13 @@ class Folder {
   static void end_uploads(AttemptRecord& attempt, NodePart& part) {
     attempt.uploader_gone |= part.uploads;
     part.uploads = false;
+  }
+
+  void end_logs(JobRecord& job, NodePart& part, const OutputsUploaded& event) {
+    if (!part.uploads_logs) return;
+    part.uploads_logs = false;
+    part.logs_end = event;
+    if (part.closed()) close(job, event.attempt, part);
   }
 
   static void note_sent(AttemptRecord& attempt, NodePart& part, const OutputsUploaded& event) {

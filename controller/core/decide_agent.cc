@@ -17,6 +17,7 @@
 #include "controller/core/placement/node_fit.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/fence.h"
+#include "controller/core/recovery/log_uploads.h"
 #include "controller/core/recovery/uploads.h"
 
 namespace muster::core {
@@ -218,6 +219,7 @@ class FactDecider {
           LogsCollected{.job = job_.id, .attempt = attempt_.number, .node = event.node});
     decision.events.emplace_back(event);
     if (auto lost = lost_outputs(part_, event)) decision.events.emplace_back(*std::move(lost));
+    if (auto lost = lost_logs(part_, event)) decision.events.emplace_back(*std::move(lost));
     if (!all_well())
       breaks(decision, fmt::format("node '{}' was swept before its ranks had ended well ({})",
                                    event.node.str(), to_string(event.why)));
@@ -235,7 +237,11 @@ class FactDecider {
   }
 
   Decision decided(OutputsUploaded& event) const {
-    if (!part_.uploads) return nothing();
+    if (!(event.logs ? part_.uploads_logs : part_.uploads)) return nothing();
+    if (event.logs) {
+      event.step.reset();
+      event.seal = false;
+    }
     const bool is_new = !event.step  ? part_.swept
                         : event.seal ? *event.step > attempt_.sealed_step
                                      : *event.step > part_.sent_step;

@@ -13,6 +13,7 @@
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/fence.h"
 #include "controller/core/recovery/last_step.h"
+#include "controller/core/recovery/log_uploads.h"
 #include "controller/core/recovery/next_attempt.h"
 #include "controller/core/recovery/notes.h"
 #include "controller/core/recovery/start_failures.h"
@@ -140,6 +141,8 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
   if (!inputs) return nothing();
   auto output = pinned_output(in.ledger, job->second, *secrets);
   if (!output) return nothing();
+  auto logs_output = pinned_logs_output(in.ledger, job->second, *secrets);
+  if (!logs_output) return nothing();
   return accept(
       AttemptPlaced{.job = input.job,
                     .attempt = input.attempt,
@@ -150,7 +153,8 @@ Decision decide_one(const Deciding& in, const ProposePlacement& input) {
                     .saved = saved_before(in.ledger, job->second),
                     .secrets = *std::move(secrets),
                     .inputs = *std::move(inputs),
-                    .output = *std::move(output)});
+                    .output = *std::move(output),
+                    .logs_output = *std::move(logs_output)});
 }
 
 Decision decide_one(const Deciding& in, const ProposeCheckpoint& input) {
@@ -290,11 +294,13 @@ Decision decide_one(const Deciding& in, const ProposeOutputsLost& input) {
   const AttemptRecord* attempt =
       job == in.ledger.jobs.end() ? nullptr : job->second.attempt(input.attempt);
   const NodePart* part = attempt == nullptr ? nullptr : attempt->part(input.node);
-  if (part == nullptr || !part->uploads || !part->swept) return nothing();
+  if (part == nullptr || !part->swept) return nothing();
+  if (!(input.logs ? part->uploads_logs : part->uploads)) return nothing();
   return accept(OutputsUploaded{.job = input.job,
                                 .attempt = input.attempt,
                                 .node = input.node,
                                 .problem = std::string(kDirectoryLost),
+                                .logs = input.logs,
                                 .node_time = in.now.wall,
                                 .controller_time = in.now.wall});
 }
@@ -371,6 +377,7 @@ Decision decide_one(const Deciding& in, const ProposeSwept& input) {
                         .controller_time = in.now.wall};
   decision.events.emplace_back(swept);
   if (auto lost = lost_outputs(*part, swept)) decision.events.emplace_back(*std::move(lost));
+  if (auto lost = lost_logs(*part, swept)) decision.events.emplace_back(*std::move(lost));
   return decision;
 }
 
@@ -383,15 +390,19 @@ Decision decide_one(const Deciding& in, const ProposeArchive& input) {
   Outcome outcome = Outcome::Failed;
   if (job.phase == JobPhase::Succeeded) outcome = Outcome::Succeeded;
   if (job.phase == JobPhase::Cancelled) outcome = Outcome::Cancelled;
-  return accept(JobArchived{.job = job.id,
-                            .name = job.spec.name(),
-                            .request_id = job.request_id,
-                            .outcome = outcome,
-                            .ended_at = *job.ended_at,
-                            .chain = JobId(job.resolved.stage().chain()),
-                            .chain_name = job.spec.stage().chain_name(),
-                            .saved = saved_by(job),
-                            .owner = job.owner});
+  Decision decision;
+  for (OutputsUploaded& lost : logs_never_to_come(job, in.now.wall))
+    decision.events.emplace_back(std::move(lost));
+  decision.events.emplace_back(JobArchived{.job = job.id,
+                                           .name = job.spec.name(),
+                                           .request_id = job.request_id,
+                                           .outcome = outcome,
+                                           .ended_at = *job.ended_at,
+                                           .chain = JobId(job.resolved.stage().chain()),
+                                           .chain_name = job.spec.stage().chain_name(),
+                                           .saved = saved_by(job),
+                                           .owner = job.owner});
+  return decision;
 }
 
 Decision decide_one(const Deciding& in, const ProposeDropTombstone& input) {

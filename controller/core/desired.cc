@@ -3,6 +3,7 @@
 
 #include "common/engine/model/engine.h"
 #include "controller/core/core.h"
+#include "controller/core/recovery/log_uploads.h"
 #include "controller/core/recovery/uploads.h"
 
 namespace muster::core {
@@ -32,6 +33,9 @@ std::vector<Assignment> desired(const Ledger& ledger, const NodeName& node) {
     const AttemptRecord& attempt = *record.attempt(number);
     if (const auto due = upload_due(record, attempt, *attempt.part(node)))
       wanted.push_back({.job = job, .attempt = number, .want = Want::Upload, .upload = *due});
+    if (logs_due(*attempt.part(node)))
+      wanted.push_back(
+          {.job = job, .attempt = number, .want = Want::Upload, .upload = {.logs = true}});
   }
   const auto& closed = parts->second.closed;
   const auto newest =

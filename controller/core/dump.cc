@@ -78,6 +78,10 @@ void dump_part(std::string& out, const NodePart& part) {
   if (part.outputs)
     out += fmt::format("      outputs files={} bytes={} '{}'\n", part.outputs->files,
                        part.outputs->bytes, part.outputs->problem);
+  if (part.uploads_logs) out += "      uploads logs\n";
+  if (part.logs_end)
+    out += fmt::format("      logs end files={} bytes={} '{}'\n", part.logs_end->files,
+                       part.logs_end->bytes, part.logs_end->problem);
   if (part.sent_step >= 0) out += fmt::format("      sent step={}\n", part.sent_step);
   if (part.clock_ahead)
     out +=
@@ -128,6 +132,8 @@ void dump_attempt(std::string& out, const AttemptRecord& attempt) {
                        attempt.output->secret, attempt.sending.step, attempt.sending.nodes,
                        attempt.uploaders, attempt.sending.failed ? " failed" : "",
                        attempt.sealed_step, attempt.uploader_gone ? " uploader gone" : "");
+  if (attempt.logs_output)
+    out += fmt::format("    logs output '{}'\n", attempt.logs_output->secret);
   for (const auto& [what, note] : attempt.notes)
     out += fmt::format("    note {} node={} step={} '{}'\n", static_cast<int>(what),
                        note.node.str(), note.step.value_or(-1), note.text);

@@ -50,6 +50,7 @@ v1::Orders standing_orders(const Ledger& ledger, const std::vector<Assignment>& 
         sums.set_node(one.node.str());
         sums.set_sha256(one.sha256);
       }
+      upload.set_logs(assignment.upload.logs);
       continue;
     }
     v1::Order& order = *orders.add_orders();

@@ -201,6 +201,9 @@ class Proposer {
       if (part.uploads)
         out_.inputs.emplace_back(
             ProposeOutputsLost{.job = key.first, .attempt = key.second, .node = name});
+      if (part.uploads_logs)
+        out_.inputs.emplace_back(ProposeOutputsLost{
+            .job = key.first, .attempt = key.second, .node = name, .logs = true});
     }
   }
   // The node is back with another state directory, or on another boot without this run directory.

@@ -288,6 +288,9 @@ core::EventBody body_of(const pb::Record& record, Trouble& trouble) {
             {.input = one.input(), .profile = one.profile(), .secret = one.secret()});
       if (from.has_output())
         to.output = {.profile = from.output().profile(), .secret = from.output().secret()};
+      if (from.has_logs_output())
+        to.logs_output = {.profile = from.logs_output().profile(),
+                          .secret = from.logs_output().secret()};
       return to;
     }
     case pb::Record::kAgentFact: {

@@ -245,6 +245,10 @@ struct Writer {
       *to.mutable_output()->mutable_profile() = from.output->profile;
       to.mutable_output()->set_secret(from.output->secret);
     }
+    if (from.logs_output) {
+      *to.mutable_logs_output()->mutable_profile() = from.logs_output->profile;
+      to.mutable_logs_output()->set_secret(from.logs_output->secret);
+    }
   }
   void operator()(const core::FactKind auto& from) const {
     auto& to = *record.mutable_agent_fact();

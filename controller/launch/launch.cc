@@ -121,6 +121,19 @@ void add_upload(v1::NodeLaunch& launch, const core::JobRecord& job,
   upload.set_node(part.placed.node.str());
 }
 
+void add_logs_upload(v1::NodeLaunch& launch, const core::JobRecord& job,
+                     const core::AttemptRecord& attempt, const core::NodePart& part) {
+  v1::LogUpload& upload = *launch.mutable_logs_upload();
+  std::string place = job.spec.outputs().logs_to();
+  if (!place.ends_with('/')) place += '/';
+  upload.set_url(place + job.id.str());
+  *upload.mutable_profile() = attempt.logs_output->profile;
+  upload.set_secret(attempt.logs_output->secret);
+  if (job.spec.outputs().has_every()) *upload.mutable_every() = job.spec.outputs().every();
+  upload.set_rate_limit(job.spec.outputs().rate_limit());
+  upload.set_node(part.placed.node.str());
+}
+
 }  // namespace
 
 engine::LaunchRequest launch_request(const v1::JobSpec& spec, const v1::ResolvedSpec& resolved,
@@ -182,6 +195,8 @@ Result<v1::NodeLaunch> part_launch(const core::JobRecord& job, const core::Attem
   if (placed.rank_count > 0) add_staged(launch, job, attempt);
   if (attempt.output && attempt.parts[part].uploads)
     add_upload(launch, job, attempt, attempt.parts[part], request.out_dir);
+  if (attempt.logs_output && attempt.parts[part].uploads_logs)
+    add_logs_upload(launch, job, attempt, attempt.parts[part]);
   if (const std::size_t bytes = launch.ByteSizeLong(); bytes > kPartBytesSendable) {
     return fail(ErrorCode::InvalidArgument,
                 "planning job '" + job.spec.name() + "' attempt " +

@@ -223,16 +223,18 @@ grpc::ServerUnaryReactor* Hub::FetchSecrets(grpc::CallbackServerContext* context
         const core::NodePart* part = part_of(view.ledger, *request);
         const bool starts = part != nullptr && part_to_start(view.ledger, *request) == part &&
                             !part->idle() && !part->started && !part->start_failed;
-        if (part == nullptr || (!starts && !part->uploads) || options_.secrets == nullptr) {
+        const bool uploads = part != nullptr && (part->uploads || part->uploads_logs);
+        if (part == nullptr || (!starts && !uploads) || options_.secrets == nullptr) {
           check_own(view, NodeName(request->node()), job, AttemptNo(request->attempt()),
                     "fetching secrets");
           return reactor->Finish({grpc::StatusCode::FAILED_PRECONDITION, not_to_start(*request)});
         }
         const core::JobRecord& record = view.ledger.jobs.at(job);
         const core::AttemptRecord& attempt = *record.attempt(AttemptNo(request->attempt()));
-        // After the start the node uploads outputs, and gets the key of their store alone.
+        // After the start the node uploads outputs and logs, and gets the keys of their stores
+        // alone.
         std::vector<core::PinnedSecret> pinned =
-            starts ? attempt.secrets : core::output_key(view.ledger, record, attempt);
+            starts ? attempt.secrets : core::output_keys(view.ledger, record, attempt);
         options_.secrets_loop->post(
             "secrets", [this, reactor, response, spec = record.spec, pinned = std::move(pinned)] {
               auto given = options_.secrets->give(pinned, spec);

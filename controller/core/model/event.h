@@ -172,8 +172,9 @@ struct AttemptPlaced {
   std::string table_sha256;             // of the rank table; empty: no table
   std::vector<SavedBefore> saved = {};  // by earlier jobs, for what a node's script may load
   std::vector<PinnedSecret> secrets = {};
-  std::vector<PinnedInput> inputs = {};               // those that are in stores
-  std::optional<PinnedOutput> output = std::nullopt;  // not set: outputs go nowhere
+  std::vector<PinnedInput> inputs = {};                    // those that are in stores
+  std::optional<PinnedOutput> output = std::nullopt;       // not set: outputs go nowhere
+  std::optional<PinnedOutput> logs_output = std::nullopt;  // not set: logs go to no store
 };
 // --- what agents report (muster.v1.Fact; fact.h converts) ----------------------------------------
 // `node_time` is by the node's own wall clock. `controller_time` is the same moment by the
@@ -283,7 +284,7 @@ struct NodeClockSkewed {
 };
 // The node has uploaded what it has of the job's outputs, or has given up. With a step: of that
 // checkpoint; with `seal`: the mark that it is whole. Without: everything, after the node was
-// swept; once for each attempt and node that uploads.
+// swept; once for each attempt and node that uploads. With `logs`: the same for logs.
 struct OutputsUploaded {
   JobId job;
   AttemptNo attempt;
@@ -294,6 +295,7 @@ struct OutputsUploaded {
   std::optional<std::int64_t> step = {};
   bool seal = false;
   std::string sums_sha256 = {};  // of its list of the checkpoint's sums; empty: it wrote none
+  bool logs = false;
   WallTime node_time;
   WallTime controller_time{};
   InstanceId instance = {};

@@ -156,6 +156,7 @@ void take(const v1::OutputsUploaded& from, OutputsUploaded& to, std::string& /*u
   if (from.has_step()) to.step = from.step();
   to.seal = from.seal();
   if (is_sha256_hex(from.sums_sha256())) to.sums_sha256 = from.sums_sha256();
+  to.logs = from.logs();
 }
 
 // --- and back ------------------------------------------------------------------------------------
@@ -225,6 +226,7 @@ void put(v1::Fact& fact, const OutputsUploaded& from) {
   if (from.step) to.set_step(*from.step);
   to.set_seal(from.seal);
   to.set_sums_sha256(from.sums_sha256);
+  to.set_logs(from.logs);
 }
 
 template <class Event, class From>

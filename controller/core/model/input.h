@@ -166,11 +166,12 @@ struct ProposeSwept {
   AttemptNo attempt;
   NodeName node;
 };
-// The node has lost the run's directory before it had uploaded outputs.
+// The node has lost the run's directory before it had uploaded outputs, or logs.
 struct ProposeOutputsLost {
   JobId job;
   AttemptNo attempt;
   NodeName node;
+  bool logs = false;
 };
 // The node is lost, and the others wait for its files of a checkpoint, or for the mark of one,
 // before they upload everything.

@@ -59,13 +59,15 @@ struct NodePart {
   v1::NodeResolved resolved;            // what the node added to the plan
   bool uploads = false;                 // it has outputs to upload, and nothing has ended that yet
   std::optional<OutputsUploaded> outputs;
+  bool uploads_logs = false;  // the same for logs
+  std::optional<OutputsUploaded> logs_end;
   std::int64_t sent_step = -1;  // the newest checkpoint whose files it has uploaded, or could not
   std::string sent_sums;        // of that, as in OutputsUploaded
 
   // A node of a `launch.per: once` job that lends its devices and runs nothing. It gets no orders,
   // and it is free when the other nodes are swept.
   [[nodiscard]] bool idle() const { return placed.rank_count == 0; }
-  [[nodiscard]] bool closed() const { return swept && logs_collected && !uploads; }
+  [[nodiscard]] bool closed() const { return swept && logs_collected && !uploads && !uploads_logs; }
   // Ranks of it have run there, as far as the node has said.
   [[nodiscard]] bool ran() const {
     return started || std::ranges::any_of(exits, [](const auto& one) { return !one.second.lost; });
@@ -91,7 +93,8 @@ struct AttemptRecord {
   std::vector<SavedBefore> saved;  // as in AttemptPlaced
   std::vector<PinnedSecret> secrets;
   std::vector<PinnedInput> inputs;
-  std::optional<PinnedOutput> output;  // not set: outputs go nowhere
+  std::optional<PinnedOutput> output;       // not set: outputs go nowhere
+  std::optional<PinnedOutput> logs_output;  // not set: logs go to no store
   // Of its checkpoints, the newest one whose files a node has uploaded, or could not.
   struct Sending {
     std::int64_t step = -1;

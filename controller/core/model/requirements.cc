@@ -28,6 +28,7 @@ std::string requirements_of(const v1::JobSpec& spec, const v1::ResolvedSpec& res
   if (!engine::secrets_of(spec).empty()) requirements += "secrets ";
   if (has_staged_input(spec)) requirements += "stores ";
   if (uploads_outputs(spec)) requirements += "uploads ";
+  if (uploads_logs(spec)) requirements += "logs ";
   if (const auto joined = engine::binding_chip(spec, ranktable::Chip::A910B))
     requirements += "halves ";
   if (engine::is_hccl_group(spec)) requirements += "hccl ";

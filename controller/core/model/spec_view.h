@@ -60,6 +60,7 @@ inline bool has_staged_input(const v1::JobSpec& spec) {
 }
 // Nodes upload what it has written.
 inline bool uploads_outputs(const v1::JobSpec& spec) { return !spec.outputs().to().empty(); }
+inline bool uploads_logs(const v1::JobSpec& spec) { return !spec.outputs().logs_to().empty(); }
 // How long copying the code, fetching files, loading runtime.image and running runtime.setup may
 // delay a start; each has the same limit. Inputs may have a day: an agent gives up by itself when
 // nothing comes. Zero: the job has none of them.

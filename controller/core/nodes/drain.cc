@@ -14,8 +14,10 @@ std::string drain_text(const NodeDrained& drain) {
 std::optional<AttemptKey> uploads_there(const Ledger& ledger, const NodeName& node) {
   const auto parts = ledger.indexes.node_parts.find(node);
   if (parts == ledger.indexes.node_parts.end()) return std::nullopt;
-  for (const AttemptKey& key : parts->second.open)
-    if (ledger.jobs.at(key.first).attempt(key.second)->part(node)->uploads) return key;
+  for (const AttemptKey& key : parts->second.open) {
+    const NodePart& part = *ledger.jobs.at(key.first).attempt(key.second)->part(node);
+    if (part.uploads || part.uploads_logs) return key;
+  }
   return std::nullopt;
 }
 

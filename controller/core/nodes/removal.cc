@@ -96,6 +96,14 @@ std::vector<EventBody> close_parts(const Ledger& ledger, const NodeName& node, W
                                           .problem = "the node was removed",
                                           .node_time = now,
                                           .controller_time = now});
+    if (part.uploads_logs)
+      events.emplace_back(OutputsUploaded{.job = key.first,
+                                          .attempt = key.second,
+                                          .node = node,
+                                          .problem = "the node was removed",
+                                          .logs = true,
+                                          .node_time = now,
+                                          .controller_time = now});
   }
   return events;
 }

@@ -133,10 +133,14 @@ std::string lacks_release(const NodeRecord& node, const v1::JobSpec& spec) {
     return fmt::format("has an agent of release {}, which knows no secrets", node.version);
   if (!node.inventory.uploads() && uploads_outputs(spec))
     return fmt::format("has an agent of release {}, which uploads no outputs", node.version);
-  if ((!has_staged_input(spec) && !uploads_outputs(spec)) ||
+  if (!node.inventory.uploads_logs() && uploads_logs(spec))
+    return fmt::format("has an agent of release {}, which uploads no logs", node.version);
+  if ((!has_staged_input(spec) && !uploads_outputs(spec) && !uploads_logs(spec)) ||
       store::is_new_enough(node.inventory.rclone()))
     return {};
-  const std::string_view who = has_staged_input(spec) ? "inputs in stores" : "outputs.to";
+  const std::string_view who = has_staged_input(spec)  ? "inputs in stores"
+                               : uploads_outputs(spec) ? "outputs.to"
+                                                       : "outputs.logs_to";
   return node.inventory.rclone().empty()
              ? fmt::format("has no rclone, which {} need{} (rclone {} or later)", who,
                            has_staged_input(spec) ? "" : "s", store::kRcloneLeast)

@@ -29,6 +29,7 @@ struct UploadOrder {
   std::optional<std::int64_t> step;
   bool seal = false;
   std::vector<NodeSums> sums = {};
+  bool logs = false;
   friend bool operator==(const UploadOrder&, const UploadOrder&) = default;
 };
 std::optional<UploadOrder> upload_due(const JobRecord& job, const AttemptRecord& attempt,

@@ -143,23 +143,45 @@ void add_key(Reached& reached, std::vector<PinnedSecret>& secrets) {
 
 }  // namespace
 
-Result<std::optional<PinnedOutput>> pinned_output(const Ledger& ledger, const JobRecord& job,
-                                                  std::vector<PinnedSecret>& secrets) {
-  if (!uploads_outputs(job.spec)) return std::optional<PinnedOutput>();
-  auto reached = reach(ledger, job.owner, "outputs.to", job.spec.outputs().to());
+namespace {
+
+// `to`: empty: nowhere.
+Result<std::optional<PinnedOutput>> pinned_place(const Ledger& ledger, const JobRecord& job,
+                                                 const std::string& key_text, const std::string& to,
+                                                 std::vector<PinnedSecret>& secrets) {
+  if (to.empty()) return std::optional<PinnedOutput>();
+  auto reached = reach(ledger, job.owner, key_text, to);
   if (!reached) return fail(std::move(reached.error()));
   add_key(*reached, secrets);
   return std::optional<PinnedOutput>(
       {.profile = std::move(reached->input.profile), .secret = std::move(reached->input.secret)});
 }
 
-std::vector<PinnedSecret> output_key(const Ledger& ledger, const JobRecord& job,
-                                     const AttemptRecord& attempt) {
-  if (!attempt.output || attempt.output->secret.empty()) return {};
-  const auto is_key = [&](const PinnedSecret& one) { return one.name == attempt.output->secret; };
+}  // namespace
+
+Result<std::optional<PinnedOutput>> pinned_output(const Ledger& ledger, const JobRecord& job,
+                                                  std::vector<PinnedSecret>& secrets) {
+  return pinned_place(ledger, job, "outputs.to", job.spec.outputs().to(), secrets);
+}
+
+Result<std::optional<PinnedOutput>> pinned_logs_output(const Ledger& ledger, const JobRecord& job,
+                                                       std::vector<PinnedSecret>& secrets) {
+  return pinned_place(ledger, job, "outputs.logs_to", job.spec.outputs().logs_to(), secrets);
+}
+
+std::vector<PinnedSecret> output_keys(const Ledger& ledger, const JobRecord& job,
+                                      const AttemptRecord& attempt) {
   std::vector<PinnedSecret> keys;
-  if (pinned_output(ledger, job, keys) && std::ranges::any_of(keys, is_key)) return keys;
-  std::ranges::copy_if(attempt.secrets, std::back_inserter(keys), is_key);
+  const auto add = [&](const std::optional<PinnedOutput>& place, const auto& pin) {
+    if (!place || place->secret.empty()) return;
+    const auto is_key = [&](const PinnedSecret& one) { return one.name == place->secret; };
+    if (std::ranges::any_of(keys, is_key)) return;
+    std::vector<PinnedSecret> now;
+    const bool is_set = pin(ledger, job, now).has_value() && std::ranges::any_of(now, is_key);
+    std::ranges::copy_if(is_set ? now : attempt.secrets, std::back_inserter(keys), is_key);
+  };
+  add(attempt.output, pinned_output);
+  add(attempt.logs_output, pinned_logs_output);
   return keys;
 }
 
@@ -185,6 +207,10 @@ std::optional<Error> refuse_stores(const Ledger& ledger, const v1::JobSpec& spec
   }
   if (uploads_outputs(spec))
     if (const auto reached = reach(ledger, owner, "outputs.to", spec.outputs().to()); !reached)
+      return Error{ErrorCode::InvalidArgument, reached.error().message};
+  if (uploads_logs(spec))
+    if (const auto reached = reach(ledger, owner, "outputs.logs_to", spec.outputs().logs_to());
+        !reached)
       return Error{ErrorCode::InvalidArgument, reached.error().message};
   return std::nullopt;
 }

@@ -41,13 +41,17 @@ Result<std::vector<PinnedInput>> pinned_inputs(const Ledger& ledger, const JobRe
 Result<std::optional<PinnedOutput>> pinned_output(const Ledger& ledger, const JobRecord& job,
                                                   std::vector<PinnedSecret>& secrets);
 
-// The key of that store for an attempt that has begun: as it is set now, or else as it was. Empty:
-// the store needs none.
-std::vector<PinnedSecret> output_key(const Ledger& ledger, const JobRecord& job,
-                                     const AttemptRecord& attempt);
+// The same for where its logs go.
+Result<std::optional<PinnedOutput>> pinned_logs_output(const Ledger& ledger, const JobRecord& job,
+                                                       std::vector<PinnedSecret>& secrets);
 
-// An input of the spec, or outputs.to, that a job of this owner could not reach. Empty: there is
-// none.
+// The keys of these two stores for an attempt that has begun: as they are set now, or else as they
+// were. Empty: the stores need none.
+std::vector<PinnedSecret> output_keys(const Ledger& ledger, const JobRecord& job,
+                                      const AttemptRecord& attempt);
+
+// An input of the spec, outputs.to or outputs.logs_to that a job of this owner could not reach.
+// Empty: there is none.
 std::optional<Error> refuse_stores(const Ledger& ledger, const v1::JobSpec& spec,
                                    const std::string& owner);
 

@@ -46,7 +46,7 @@ FIELDS(ShardHolder, a, b, c)
 FIELDS(NodeSwept, a, b, c, d, e, f, g, h)
 FIELDS(FirstStep, a, b, c, d, e, f, g)
 FIELDS(NodeClockSkewed, a, b, c, d, e, f, g)
-FIELDS(OutputsUploaded, a, b, c, d, e, f, g, h, i, j, k, l)
+FIELDS(OutputsUploaded, a, b, c, d, e, f, g, h, i, j, k, l, m)
 FIELDS(ScriptLaunched, a, b, c, d, e, f, g, h, i, j)
 FIELDS(CheckpointCompleted, a, b, c, d, e, f)
 FIELDS(CheckpointQuarantined, a, b, c, d)
@@ -86,11 +86,12 @@ auto fields(const core::PinnedOutput& whole) {
 }
 auto fields(const core::AttemptPlaced& whole) {
   const auto& [job, attempt, nodes, master_port, resume, table_sha256, saved, secrets, inputs,
-               output] = whole;
+               output, logs_output] = whole;
   std::vector<decltype(fields(inputs.front()))> of_inputs;
   for (const core::PinnedInput& one : inputs) of_inputs.push_back(fields(one));
   return std::make_tuple(job, attempt, nodes, master_port, resume, table_sha256, saved, secrets,
-                         of_inputs, output ? fields(*output) : fields(core::PinnedOutput()));
+                         of_inputs, output ? fields(*output) : fields(core::PinnedOutput()),
+                         logs_output ? fields(*logs_output) : fields(core::PinnedOutput()));
 }
 auto fields(const core::StoreSet& whole) {
   const auto& [key, profile, actor] = whole;

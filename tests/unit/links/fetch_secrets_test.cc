@@ -202,6 +202,52 @@ TEST_F(FetchSecrets, WhoUploadsGetsTheStoresKeyAlone) {
   EXPECT_EQ(asked(other).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
+// The same for logs, which may go to another store.
+TEST_F(FetchSecrets, WhoUploadsLogsGetsTheirStoresKey) {
+  for (const char* name : {"out", "logs"}) {
+    set(fmt::format("store.{}", name), fmt::format("s3cr3t-{}", name));
+    v1::StoreProfile profile;
+    profile.set_url(fmt::format("obs://{}bucket", name));
+    profile.set_endpoint("https://obs.example.org");
+    profile.set_user("AKID");
+    profile.set_secret(fmt::format("store.{}", name));
+    EXPECT_EQ(decided(core::SetStore{.key = {.owner = {}, .shared = false, .name = name},
+                                     .profile = profile,
+                                     .actor = "ann"}),
+              "");
+  }
+  HandAgent n1(address_);
+  v1::Hello first = hello("n1");
+  first.mutable_inventory()->set_rclone("1.60.1");
+  first.mutable_inventory()->set_uploads(true);
+  first.mutable_inventory()->set_uploads_logs(true);
+  ASSERT_TRUE(n1.connect(first));
+  v1::JobSpec spec = command("job", 1);
+  spec.mutable_outputs()->set_to("obs://outbucket/runs");
+  spec.mutable_outputs()->set_logs_to("obs://logsbucket/a");
+  spec.mutable_outputs()->mutable_every()->set_seconds(60);
+  submit(std::move(spec));
+  const auto order = n1.order("job", v1::Order::kRun);
+  ASSERT_TRUE(order);
+  const v1::LogUpload& upload = order->run().logs_upload();
+  EXPECT_EQ(upload.url(), "obs://logsbucket/a/job");
+  EXPECT_EQ(upload.profile().secret(), "store.logs");
+  EXPECT_EQ(upload.every().seconds(), 60);
+  EXPECT_EQ(upload.node(), "n1");
+  v1::Fact fact;
+  fact.set_job_id("job");
+  fact.set_attempt(1);
+  fact.mutable_started()->add_pids(42);
+  n1.say(fact);
+  ASSERT_TRUE(n1.acknowledged());
+  ASSERT_TRUE(asked(request("n1")).ok());
+  ASSERT_EQ(given_.secrets_size(), 2);
+  EXPECT_EQ(given_.secrets(0).secret(), order->run().upload().secret());
+  EXPECT_EQ(given_.secrets(0).value(), "s3cr3t-out");
+  EXPECT_EQ(given_.secrets(1).secret(), upload.secret());
+  EXPECT_EQ(given_.secrets(1).value(), "s3cr3t-logs");
+}
+
 TEST_F(FetchSecrets, ANodeWithoutRcloneGetsNoJobWithSuchAnInput) {
   v1::StoreProfile profile;
   profile.set_url("https://host");
