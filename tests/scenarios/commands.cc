@@ -89,6 +89,7 @@ v1::JobSpec spec_of(const Command& command) {
     spec.mutable_checkpoint()->set_storage(storage == "shared" ? v1::CHECKPOINT_STORAGE_SHARED
                                                                : v1::CHECKPOINT_STORAGE_LOCAL);
   spec.mutable_outputs()->set_to(command.option("outputs"));
+  spec.mutable_outputs()->set_logs_to(command.option("logs_to"));
   spec.mutable_resume()->set_enabled(command.option("resume", "yes") == "yes");
   auto& recovery = *spec.mutable_recovery();
   recovery.set_max_restarts(number_of(command.option("max_restarts", "20")));
@@ -182,6 +183,7 @@ void node(World& world, const Command& command) {
   }
   agent.inventory.set_knows_secrets(command.option("secrets", "yes") == "yes");
   agent.inventory.set_uploads(command.option("uploads", "yes") == "yes");
+  agent.inventory.set_uploads_logs(command.option("uploads_logs", "yes") == "yes");
   agent.inventory.set_rclone("1.60.1");
   for (const std::string& label : list_of(command.option("label")))
     (*agent.inventory.mutable_labels())[label.substr(0, label.find(':'))] =
@@ -516,14 +518,16 @@ void uploaded(World& world, const Command& command) {
   for (const core::NodePart& part : attempt.parts) {
     const std::string node = part.placed.node.str();
     const bool named = command.words.size() > 1 && world.agents.contains(command.word(1));
-    if (named ? !command.has_word(node) : !part.uploads || !world.agents.at(node).heartbeats)
-      continue;
+    const bool logs = command.has_word("logs");
+    const bool uploads = logs ? part.uploads_logs : part.uploads;
+    if (named ? !command.has_word(node) : !uploads || !world.agents.at(node).heartbeats) continue;
     v1::Fact fact = fact_of(world, job_named(world, command.word(0)), attempt);
     v1::OutputsUploaded& end = *fact.mutable_outputs_uploaded();
     end.set_problem(command.option("problem"));
     end.set_files(number_of(command.option("files", end.problem().empty() ? "2" : "0")));
     if (command.has("step")) end.set_step(std::stol(command.option("step")));
     end.set_seal(command.has_word("seal"));
+    end.set_logs(logs);
     report(world, node, std::move(fact));
   }
 }

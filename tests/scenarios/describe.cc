@@ -129,9 +129,10 @@ class Describer : test::AccessText {
                                      event.ahead / std::chrono::seconds(1));
   }
   std::string operator()(const core::OutputsUploaded& event) const {
-    const std::string what = !event.step  ? "outputs"
-                             : event.seal ? fmt::format("the mark of step {}", *event.step)
-                                          : fmt::format("the checkpoint of step {}", *event.step);
+    const std::string what = event.logs    ? "logs"
+                             : !event.step ? "outputs"
+                             : event.seal  ? fmt::format("the mark of step {}", *event.step)
+                                           : fmt::format("the checkpoint of step {}", *event.step);
     return head(event) + fmt::format("{} of {} uploaded: {} files{}{}", what, event.node.str(),
                                      event.files, event.problem.empty() ? "" : ", ", event.problem);
   }

@@ -194,10 +194,11 @@ void World::tell_orders() {
     std::set<std::string> uploads;
     for (const v1::UploadOrder& order : orders->standing.uploads()) {
       const core::AttemptKey key{JobId(order.job_id()), AttemptNo(order.attempt())};
-      uploads.insert(
-          fmt::format("upload {}{} of {}", order.seal() ? "the mark of " : "",
-                      order.has_step() ? fmt::format("step {}", order.step()) : "everything",
-                      describe(state_.ledger, key)));
+      uploads.insert(fmt::format("upload {}{} of {}", order.seal() ? "the mark of " : "",
+                                 order.logs()       ? "the logs"
+                                 : order.has_step() ? fmt::format("step {}", order.step())
+                                                    : "everything",
+                                 describe(state_.ledger, key)));
     }
     for (const std::string& upload : uploads) {
       if (uploads_[name].contains(upload)) continue;
