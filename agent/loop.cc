@@ -78,11 +78,12 @@ Result<void> Agent::open() {
                                                               .problem = end.problem,
                                                               .step = task.step,
                                                               .seal = task.seal,
-                                                              .sums_sha256 = end.sums_sha256});
+                                                              .sums_sha256 = end.sums_sha256,
+                                                              .logs = task.logs});
                              });
                            },
-                       .sent = options_.host.layout.uploaded(),
-                       .frozen = options_.host.layout.frozen()});
+                       .logs = [this]() -> LogSource& { return *watch_; },
+                       .layout = options_.host.layout});
   if (options_.probe) {
     host.fill_facts = [devices = device_ids_](NodeFacts& facts) { devices->fill(facts); };
   }
@@ -213,6 +214,7 @@ namespace {
 
 // Its end is reported, or will be.
 bool has_ended(const RunSeen& seen, const UploadTask& task) {
+  if (task.logs) return seen.logs_end.has_value();
   if (!task.step) return seen.outputs.has_value();
   const auto& newest = task.seal ? seen.checkpoint_sealed : seen.checkpoint_sent;
   return newest && *newest->step >= *task.step;
@@ -234,7 +236,8 @@ void Agent::upload_ordered(const v1::Orders& orders) {
   for (const v1::UploadOrder& order : orders.uploads()) {
     UploadTask task{.run = {JobId(order.job_id()), AttemptNo(order.attempt())},
                     .step = {},
-                    .seal = order.seal()};
+                    .seal = order.seal(),
+                    .logs = order.logs()};
     if (order.has_step()) task.step = order.step();
     for (const v1::NodeSums& one : order.sums())
       task.sums.push_back({.node = one.node(), .sha256 = one.sha256()});
@@ -244,16 +247,19 @@ void Agent::upload_ordered(const v1::Orders& orders) {
   for (const UploadTask& task : wanted) {
     const RunSeen* seen = host_->seen(task.run);
     if (seen == nullptr || has_ended(*seen, task)) continue;
-    // The second: of an attempt that the controller's journal has lost.
-    if (!task.step && (!seen->swept || another_runs(host_->seen(), task.run))) continue;
-    const v1::NodeLaunch* launch = seen->uploads ? host_->order(task.run) : nullptr;
+    if (!task.step && !seen->swept) continue;
+    // Of an attempt that the controller's journal has lost. Each attempt has logs of its own.
+    if (!task.step && !task.logs && another_runs(host_->seen(), task.run)) continue;
+    const bool has_place = task.logs ? seen->uploads_logs : seen->uploads;
+    const v1::NodeLaunch* launch = has_place ? host_->order(task.run) : nullptr;
     if (launch != nullptr) {
       uploads_->want(task, *launch);
     } else {
       // A power cut took it. The controller waits for an answer.
       host_->note_outputs(task.run, {.problem = "the node has lost the run's launch record",
                                      .step = task.step,
-                                     .seal = task.seal});
+                                     .seal = task.seal,
+                                     .logs = task.logs});
     }
   }
 }
@@ -262,7 +268,7 @@ void Agent::upload_while_running() {
   loop_.assert_on();
   std::map<RunKey, const v1::NodeLaunch*> running;
   for (const auto& [run, seen] : host_->seen())
-    if (seen.uploads && seen.started && !seen.swept)
+    if ((seen.uploads || seen.uploads_logs) && seen.started && !seen.swept)
       if (const v1::NodeLaunch* launch = host_->order(run)) running.emplace(run, launch);
   uploads_->while_running(running);
 }

@@ -63,6 +63,7 @@ v1::Fact outputs_fact(const RunKey& run, const RunSeen::Outputs& ended) {
   if (ended.step) uploaded->set_step(*ended.step);
   uploaded->set_seal(ended.seal);
   uploaded->set_sums_sha256(ended.sums_sha256);
+  uploaded->set_logs(ended.logs);
   return fact;
 }
 
@@ -193,6 +194,7 @@ std::vector<v1::Fact> facts_of(const RunKey& run, const RunSeen& seen) {
     fact.mutable_swept()->set_logs_follow(seen.launch_sound && !seen.refused);
     facts.push_back(std::move(fact));
     if (seen.outputs) facts.push_back(outputs_fact(run, *seen.outputs));
+    if (seen.logs_end) facts.push_back(outputs_fact(run, *seen.logs_end));
   }
   return facts;
 }

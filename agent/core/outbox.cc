@@ -16,6 +16,7 @@ Outbox::Kind Outbox::kind_of(const v1::Fact& fact) {
   if (fact.has_outputs_uploaded() && fact.outputs_uploaded().has_step())
     name = fmt::format("{}{}", fact.outputs_uploaded().step(),
                        fact.outputs_uploaded().seal() ? " seal" : "");
+  if (fact.outputs_uploaded().logs()) name = "logs";
   return {fact.what_case(), fact.has_exited() ? fact.exited().rank() : 0, std::move(name)};
 }
 

@@ -162,8 +162,8 @@ struct RunSeen {
   // the agent's own mark: the attempt's first step as seen on this node
   std::optional<std::int64_t> first_step;
   WallTime first_step_at{};
-  // Its order has outputs to upload.
-  bool uploads = false;
+  // Its order has outputs to upload, and logs.
+  bool uploads = false, uploads_logs = false;
   // the agent's own marks: an upload has ended (v1.OutputsUploaded)
   struct Outputs {
     std::uint64_t files = 0, bytes = 0;
@@ -171,12 +171,18 @@ struct RunSeen {
     std::optional<std::int64_t> step = {};
     bool seal = false;
     std::string sums_sha256 = {};
+    bool logs = false;
     WallTime at{};
   };
-  std::optional<Outputs> outputs;  // of everything, after the sweep
+  std::optional<Outputs> outputs;   // of everything, after the sweep
+  std::optional<Outputs> logs_end;  // of all logs, after the sweep
   // Of the newest checkpoint of which that is known.
   std::optional<Outputs> checkpoint_sent, checkpoint_sealed;
   void note_outputs(const Outputs& ended) {
+    if (ended.logs) {
+      if (!logs_end) logs_end = ended;
+      return;
+    }
     if (!ended.step) {
       if (!outputs) outputs = ended;
       return;

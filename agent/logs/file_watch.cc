@@ -198,6 +198,11 @@ std::vector<LogStatus> FileWatch::logs() {
   return std::move(logs.failed);
 }
 
+std::vector<LogName> FileWatch::logs_of(const RunKey& run) {
+  const KnownPtr known = find(run);
+  return known ? known->run->names() : std::vector<LogName>();
+}
+
 Result<LogPiece> FileWatch::read(const LogName& name, std::uint64_t from, std::size_t most) {
   const KnownPtr known = find(name.run);
   const std::shared_ptr<LogFile> file = known ? known->run->file(name) : nullptr;

@@ -45,6 +45,7 @@ class FileWatch final : public Watch {
   Readings readings(std::uint64_t since) override;
 
   std::vector<LogStatus> logs() override;
+  std::vector<LogName> logs_of(const RunKey& run) override;
   Result<LogPiece> read(const LogName& name, std::uint64_t from, std::size_t most) override;
   void controller_has(const LogName& name, std::uint64_t offset, std::uint64_t synced,
                       bool complete) override;

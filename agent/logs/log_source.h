@@ -56,6 +56,8 @@ class LogSource {
   // Returns the logs whose completion the controller has not confirmed. Those of failed ranks come
   // first, then auxiliary logs.
   virtual std::vector<LogStatus> logs() = 0;
+  // Returns all logs of the run that are known by now, also complete ones.
+  virtual std::vector<LogName> logs_of(const RunKey& run) = 0;
   // Returns at most `most` bytes of one segment, starting at `from`. If loss is set, the bytes
   // follow the lost ones. A loss without data after it is reported only if the log has ended.
   virtual Result<LogPiece> read(const LogName& name, std::uint64_t from, std::size_t most) = 0;

@@ -110,6 +110,15 @@ std::vector<PlogFile> PlogTree::logs() const {
   return found;
 }
 
+std::vector<PlogFile> PlogTree::files() const {
+  std::vector<PlogFile> files;
+  std::size_t names = kPlogNamesMost;
+  walk("", kPlogDirsDeep, files, names);
+  newest_first(files);
+  if (files.size() > kPlogFilesMost) files.resize(kPlogFilesMost);
+  return files;
+}
+
 void PlogTree::walk(const std::string& below, std::size_t deep, std::vector<PlogFile>& files,
                     std::size_t& names) const {
   const io::UniqueFd dir = open_below(below, kDirectoryFlags);

@@ -1,5 +1,6 @@
 // PlogTree is the directory of a rank's process log, which belongs to the run and in which the rank
-// may write any files. A PlogReader owns it. Only the watch thread uses it.
+// may write any files. It has no state but its path: the watch thread has one (PlogReader), and an
+// upload of logs has its own.
 //
 // The layout of CANN:
 //
@@ -43,6 +44,8 @@ class PlogTree {
   [[nodiscard]] bool exists() const;
   // Returns the files plog-<pid>_<time>.log of debug/plog and run/plog, the newest first.
   [[nodiscard]] std::vector<PlogFile> logs() const;
+  // Returns all files of the tree, at most kPlogFilesMost, the newest first.
+  [[nodiscard]] std::vector<PlogFile> files() const;
   // Opens the file for reading. Returns no descriptor if another file now has its name.
   [[nodiscard]] io::UniqueFd open(const PlogFile& file) const;
   // Removes the oldest files until at most `cap` bytes on the disk and kPlogFilesMost files are

@@ -81,6 +81,14 @@ void PublishedRun::add_unshipped(Unshipped& to) const {
   }
 }
 
+std::vector<LogName> PublishedRun::names() const {
+  const MutexLock lock(mutex_);
+  std::vector<LogName> names;
+  names.reserve(logs_.size());
+  for (const auto& [name, log] : logs_) names.push_back(name);
+  return names;
+}
+
 std::shared_ptr<LogFile> PublishedRun::file(const LogName& name) const {
   const MutexLock lock(mutex_);
   const auto log = logs_.find(name);

@@ -65,6 +65,7 @@ class PublishedRun {
     std::vector<LogStatus> failed, auxiliaries, others;
   };
   void add_unshipped(Unshipped& to) const MUSTER_EXCLUDES(mutex_);
+  [[nodiscard]] std::vector<LogName> names() const MUSTER_EXCLUDES(mutex_);
   // Returns null if the run has no such log.
   [[nodiscard]] std::shared_ptr<LogFile> file(const LogName& name) const MUSTER_EXCLUDES(mutex_);
   // No process writes the log any more, and all of it was read.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "agent/outputs/upload_checkpoint.h"
+#include "agent/outputs/upload_logs.h"
 #include "agent/outputs/upload_outputs.h"
 #include "common/log/log.h"
 #include "common/proto/proto_time.h"
@@ -56,7 +57,7 @@ void Uploads::want(const UploadTask& task, const v1::NodeLaunch& order) {
 void Uploads::start_thread() {
   // One more, so that none waits to be frozen.
   const std::size_t needed = std::min<std::size_t>(
-      std::max<std::size_t>(wanted_.size(), running_.empty() ? 0 : 1), kAtOnce + 1);
+      std::max<std::size_t>(wanted_.size(), running_.empty() ? 0 : 1), 2 * kAtOnce + 1);
   if (threads_.size() >= needed) return;
   try {
     threads_.emplace_back([this] { work(); });
@@ -70,9 +71,13 @@ void Uploads::while_running(const std::map<RunKey, const v1::NodeLaunch*>& order
   if (stopped_) return;
   std::erase_if(running_, [&](const auto& one) { return !orders.contains(one.first); });
   for (const auto& [run, order] : orders) {
-    if (!order->upload().has_every()) continue;
-    const auto first = Clock::now() + to_duration(order->upload().every());
-    running_.try_emplace(run, Running{.order = *order, .due = first});
+    const auto first = [](const auto& upload) {
+      return upload.has_every() ? Clock::now() + to_duration(upload.every())
+                                : Clock::time_point::max();
+    };
+    running_.try_emplace(run, Running{.order = *order,
+                                      .due = first(order->upload()),
+                                      .logs_due = first(order->logs_upload())});
   }
   for (Wanted& one : wanted_)
     if (one.task.others && !orders.contains(one.task.run)) one.abandoned->set();
@@ -80,9 +85,10 @@ void Uploads::while_running(const std::map<RunKey, const v1::NodeLaunch*>& order
   changed_.notify_all();
 }
 
-bool Uploads::is_idle(const JobId& job) {
-  return std::ranges::none_of(wanted_,
-                              [&](const Wanted& one) { return one.task.run.first == job; });
+bool Uploads::is_idle(const JobId& job, bool logs) {
+  return std::ranges::none_of(wanted_, [&](const Wanted& one) {
+    return one.task.run.first == job && one.task.logs == logs;
+  });
 }
 
 Clock::time_point Uploads::want_others() {
@@ -90,11 +96,17 @@ Clock::time_point Uploads::want_others() {
   auto next = now + std::chrono::hours(24);
   for (auto& [run, running] : running_) {
     // What is wanted of the job goes before, and another attempt of it may be over there.
-    if (running.due <= now && is_idle(run.first)) {
+    if (running.due <= now && is_idle(run.first, false)) {
       wanted_.push_back({.task = {.run = run, .others = true}, .order = running.order});
       running.due = now + to_duration(running.order.upload().every());
     }
-    next = std::min(next, std::max(running.due, now + std::chrono::seconds(1)));
+    if (running.logs_due <= now && is_idle(run.first, true)) {
+      wanted_.push_back(
+          {.task = {.run = run, .logs = true, .others = true}, .order = running.order});
+      running.logs_due = now + to_duration(running.order.logs_upload().every());
+    }
+    const auto first = std::min(running.due, running.logs_due);
+    next = std::min(next, std::max(first, now + std::chrono::seconds(1)));
   }
   return next;
 }
@@ -121,7 +133,9 @@ void Uploads::keep_only(const std::set<UploadTask>& tasks) {
 }
 
 void Uploads::forget_all_but(const std::set<JobId>& jobs) {
-  for (const std::filesystem::path& dir : {options_.sent, options_.frozen}) {
+  const rundir::AgentLayout& layout = options_.layout;
+  for (const std::filesystem::path& dir :
+       {layout.uploaded(), layout.frozen(), layout.log_segments()}) {
     std::error_code wrong;
     for (std::filesystem::directory_iterator at(dir, wrong), end; !wrong && at != end;
          at.increment(wrong)) {
@@ -157,11 +171,14 @@ Uploads::Place Uploads::next() {
                });
       });
   if (to_freeze != wanted_.end()) return to_freeze;
-  if (std::ranges::count(wanted_, State::UnderWay, &Wanted::state) >= kAtOnce) return wanted_.end();
   return std::ranges::find_if(wanted_, [this](const Wanted& one) MUSTER_REQUIRES(mutex_) {
-    return one.state == State::Waiting && std::ranges::none_of(wanted_, [&](const Wanted& other) {
-             return other.state == State::UnderWay && other.task.run.first == one.task.run.first;
-           });
+    if (one.state != State::Waiting) return false;
+    std::ptrdiff_t under_way = 0;
+    for (const Wanted& other : wanted_) {
+      if (other.state != State::UnderWay || other.task.logs != one.task.logs) continue;
+      if (++under_way >= kAtOnce || other.task.run.first == one.task.run.first) return false;
+    }
+    return true;
   });
 }
 
@@ -206,7 +223,8 @@ void Uploads::freeze(Place one) {
   }
   const auto owner = owner_of(one->order);
   if (!owner) return end(one, Uploaded::failed(owner.error()));
-  thaw(one->order.upload().dir(), one->task.run.first, options_.frozen, kept, pointer_to(*owner));
+  thaw(one->order.upload().dir(), one->task.run.first, options_.layout.frozen(), kept,
+       pointer_to(*owner));
   auto files = freeze_checkpoint(place_of(*one), pointer_to(*owner));
   if (!files) return end(one, Uploaded::failed(files.error()));
   const MutexLock lock(mutex_);
@@ -233,7 +251,8 @@ void Uploads::end(Place one, const Uploaded& uploaded) {
   if (!ended) return;
   if (!ended->others) return options_.on_end(*ended, uploaded);
   if (!uploaded.problem.empty())
-    log::warn("not all outputs are uploaded yet: " + uploaded.problem,
+    log::warn(fmt::format("not all {} are uploaded yet: {}", ended->logs ? "logs" : "outputs",
+                          uploaded.problem),
               {{"job", ended->run.first.str()}});
 }
 
@@ -243,14 +262,23 @@ CheckpointPlace Uploads::place_of(const Wanted& wanted) const {
           .layout = wanted.order.watching().layout(),
           .run = wanted.task.run,
           .step = wanted.task.step.value_or(0),
-          .records = options_.frozen};
+          .records = options_.layout.frozen()};
 }
 
 Uploaded Uploads::result_of(const Wanted& wanted) const {
+  if (wanted.task.logs) {
+    const auto key = key_of(wanted);
+    if (!key) return Uploaded::failed(key.error());
+    Uploaded uploaded = logs_with(*key, wanted);
+    // As below.
+    if (!uploaded.problem.empty() && !wanted.abandoned->is_set())
+      if (const auto now = key_of(wanted); now && *now != *key) uploaded = logs_with(*now, wanted);
+    return uploaded;
+  }
   const auto owner = owner_of(wanted.order);
   if (!owner) return Uploaded::failed(owner.error());
   if (!wanted.task.step && !wanted.task.others)
-    thaw(wanted.order.upload().dir(), wanted.task.run.first, options_.frozen, {},
+    thaw(wanted.order.upload().dir(), wanted.task.run.first, options_.layout.frozen(), {},
          pointer_to(*owner));
   const auto key = key_of(wanted);
   if (!key) return Uploaded::failed(key.error());
@@ -275,7 +303,7 @@ Uploaded Uploads::uploaded_with(const std::string& key, const UserEntry* owner,
       .key = key,
       .owner = owner,
       .job = wanted.task.run.first.str(),
-      .sent = options_.sent / wanted.task.run.first.str(),
+      .sent = options_.layout.uploaded() / wanted.task.run.first.str(),
       .rate_limit = wanted.ranks_run ? order.upload().rate_limit() : 0,
       .abandoned = *wanted.abandoned,
       .away_most = wanted.task.others ? std::chrono::minutes(0) : kUploadAwayMost};
@@ -285,8 +313,26 @@ Uploaded Uploads::uploaded_with(const std::string& key, const UserEntry* owner,
   return upload_outputs(work, order.watching().layout());
 }
 
+// The files belong to the agent's own user, whoever runs the ranks.
+Uploaded Uploads::logs_with(const std::string& key, const Wanted& wanted) const {
+  const auto& [job, attempt] = wanted.task.run;
+  const v1::LogUpload& upload = wanted.order.logs_upload();
+  return upload_logs(
+      {.upload = upload,
+       .key = key,
+       .rate_limit = wanted.ranks_run ? upload.rate_limit() : 0,
+       .abandoned = *wanted.abandoned,
+       .away_most = wanted.task.others ? std::chrono::minutes(0) : kUploadAwayMost},
+      {.run = wanted.task.run,
+       .run_dir = options_.layout.run(job, attempt),
+       .dir = options_.layout.log_segments() / fmt::format("{}.{}", job.str(), attempt.value),
+       .logs = options_.logs(),
+       .has_ended = !wanted.task.others});
+}
+
 Result<std::string> Uploads::key_of(const Wanted& wanted) const {
-  const std::string& secret = wanted.order.upload().secret();
+  const std::string& secret =
+      wanted.task.logs ? wanted.order.logs_upload().secret() : wanted.order.upload().secret();
   if (secret.empty()) return std::string();
   const auto until = Clock::now() + kUploadAwayMost;
   for (bool is_first = true;; is_first = false) {
@@ -299,8 +345,9 @@ Result<std::string> Uploads::key_of(const Wanted& wanted) const {
     const bool may_pass = given.error().code == ErrorCode::Unreachable && Clock::now() < until;
     if (!may_pass || wanted.task.others) return fail(Error(given.error()));
     if (is_first)
-      log::warn("outputs wait for the key of their store",
-                {{"job", wanted.task.run.first.str()}, {"why", given.error().message}});
+      log::warn(
+          fmt::format("{} wait for the key of their store", wanted.task.logs ? "logs" : "outputs"),
+          {{"job", wanted.task.run.first.str()}, {"why", given.error().message}});
     if (wanted.abandoned->wait(kAskAgain)) return fail(Error(given.error()));
   }
 }

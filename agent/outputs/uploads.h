@@ -1,7 +1,7 @@
 // Uploads copies what runs of this node have written to the stores that their orders name: a few
-// jobs at a time, and one thing of a job after another. The Agent owns it. Thread-safe; no call but
-// stop() blocks. stop() ends what runs; what was not finished is wanted again by the agent's next
-// start.
+// jobs at a time, and one thing of a job after another. Logs wait for no outputs, nor outputs for
+// logs. The Agent owns it. Thread-safe; no call but stop() blocks. stop() ends what runs; what was
+// not finished is wanted again by the agent's next start.
 //
 // A checkpoint is frozen as soon as it is wanted (frozen_checkpoint.h). At most two of a run are:
 // the one that is under way, and the newest.
@@ -20,11 +20,13 @@
 
 #include "agent/core/reconcile.h"
 #include "agent/launch/secrets_by_name.h"
+#include "agent/logs/log_source.h"
 #include "agent/outputs/frozen_checkpoint.h"
 #include "agent/outputs/send_files.h"
 #include "agent/outputs/upload_checkpoint.h"
 #include "common/base/error.h"
 #include "common/base/mutex.h"
+#include "common/rundir/layout.h"
 
 namespace muster::agent {
 
@@ -34,7 +36,8 @@ struct UploadTask {
   std::optional<std::int64_t> step = {};
   bool seal = false;
   std::vector<NodeSums> sums = {};  // with `seal`
-  bool others = false;              // by OutputUpload.every, without an order
+  bool logs = false;                // of all logs, or of what is new of them
+  bool others = false;              // by OutputUpload.every or LogUpload.every, without an order
   friend auto operator<=>(const UploadTask&, const UploadTask&) = default;
 };
 
@@ -45,21 +48,23 @@ class Uploads {
     std::function<Result<SecretsByName>(const v1::NodeLaunch&)> fetch_secrets;
     // On a thread of the uploads.
     std::function<void(const UploadTask&, const Uploaded&)> on_end;
-    std::filesystem::path sent;    // the directory of sent_files.h
-    std::filesystem::path frozen;  // that of frozen_checkpoint.h
+    // The logs of the node's runs. Not called before something is wanted.
+    std::function<LogSource&()> logs;
+    rundir::AgentLayout layout;
   };
   explicit Uploads(Options options) : options_(std::move(options)) {}
   ~Uploads() { stop(); }
   Uploads(const Uploads&) = delete;
   Uploads& operator=(const Uploads&) = delete;
 
-  // `order` has an `upload`. Nothing happens if the task waits or is under way.
+  // `order` has an `upload`, or for logs a `logs_upload`. Nothing happens if the task waits or is
+  // under way.
   void want(const UploadTask& task, const v1::NodeLaunch& order);
   // Nobody wants others any more. A checkpoint that is under way goes on as long as anything of its
   // run is wanted.
   void keep_only(const std::set<UploadTask>& tasks);
   // The ranks of these runs run here, and nobody else's: what they write is uploaded every now and
-  // then. Each order has an `upload`.
+  // then, as far as the orders have an `upload` or a `logs_upload`.
   void while_running(const std::map<RunKey, const v1::NodeLaunch*>& orders);
   // The node knows no job but these any more.
   void forget_all_but(const std::set<JobId>& jobs);
@@ -78,11 +83,13 @@ class Uploads {
   using Place = std::list<Wanted>::iterator;
   struct Running {
     v1::NodeLaunch order;
-    std::chrono::steady_clock::time_point due;
+    // Of other files and of logs; max(): never.
+    std::chrono::steady_clock::time_point due, logs_due;
   };
   void work();
   void start_thread() MUSTER_REQUIRES(mutex_);
-  [[nodiscard]] bool is_idle(const JobId& job) MUSTER_REQUIRES(mutex_);
+  // Nothing is wanted of the job's logs; or else of its outputs.
+  [[nodiscard]] bool is_idle(const JobId& job, bool logs) MUSTER_REQUIRES(mutex_);
   // Wants what is due now. The time when something will be.
   std::chrono::steady_clock::time_point want_others() MUSTER_REQUIRES(mutex_);
   // end(): there is nothing to do now.
@@ -95,6 +102,7 @@ class Uploads {
   [[nodiscard]] Uploaded result_of(const Wanted& wanted) const;
   [[nodiscard]] Uploaded uploaded_with(const std::string& key, const UserEntry* owner,
                                        const Wanted& wanted) const;
+  [[nodiscard]] Uploaded logs_with(const std::string& key, const Wanted& wanted) const;
   Result<std::string> key_of(const Wanted& wanted) const;
 
   const Options options_;

@@ -39,6 +39,7 @@ v1::Inventory probe_inventory(const InventoryOptions& options) {
   inventory.set_knows_secrets(true);
   inventory.set_rclone(rclone_version());
   inventory.set_uploads(true);
+  inventory.set_uploads_logs(true);
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0)
     inventory.set_memory_bytes(static_cast<std::uint64_t>(pages) *

@@ -149,6 +149,7 @@ void Host::note_outputs(const RunKey& run, RunSeen::Outputs ended) {
   if (ended.step) mark.mutable_outputs_uploaded()->set_step(*ended.step);
   mark.mutable_outputs_uploaded()->set_seal(ended.seal);
   mark.mutable_outputs_uploaded()->set_sums_sha256(ended.sums_sha256);
+  mark.mutable_outputs_uploaded()->set_logs(ended.logs);
   if (impl_->remember(run, *entry, {mark})) return;
   ended.at = impl_->options.clock->now().wall;
   entry->unwritten.outputs.push_back(std::move(ended));

@@ -90,6 +90,7 @@ Result<void> RunView::read_launch() {
   order_.ParseFromString(launch_->order());
   seen_.launch_sound = true;
   seen_.uploads = order_.has_upload();
+  seen_.uploads_logs = order_.has_logs_upload();
   seen_.boot_id = BootId(launch_->boot_id());
   seen_.ranks.clear();
   for (const auto& rank : launch_->ranks()) seen_.ranks.push_back(rank.rank());
@@ -398,6 +399,7 @@ void RunView::fold(const Mark& mark) {
                              .problem = mark.outputs_uploaded().problem(),
                              .seal = mark.outputs_uploaded().seal(),
                              .sums_sha256 = mark.outputs_uploaded().sums_sha256(),
+                             .logs = mark.outputs_uploaded().logs(),
                              .at = at};
       if (mark.outputs_uploaded().has_step()) ended.step = mark.outputs_uploaded().step();
       seen_.note_outputs(ended);

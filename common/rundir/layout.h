@@ -83,6 +83,9 @@ class AgentLayout {
   [[nodiscard]] std::filesystem::path uploaded() const { return root_ / "uploaded"; }
   // Checkpoints that are being uploaded (agent/outputs/frozen_checkpoint.h).
   [[nodiscard]] std::filesystem::path frozen() const { return root_ / "frozen"; }
+  // Segments of logs that are being uploaded: a directory for each run
+  // (agent/outputs/log_segments.h).
+  [[nodiscard]] std::filesystem::path log_segments() const { return root_ / "log-segments"; }
   [[nodiscard]] std::filesystem::path runs() const { return root_ / "runs"; }
   [[nodiscard]] std::filesystem::path run(const JobId& job, AttemptNo attempt) const {
     return runs() / (job.str() + "." + std::to_string(attempt.value));

@@ -35,6 +35,7 @@ class SayingWatch final : public Watch {
   bool logs_complete(const RunKey&) override { return false; }
   Readings readings(std::uint64_t) override { return {}; }
   std::vector<LogStatus> logs() override { return {}; }
+  std::vector<LogName> logs_of(const RunKey&) override { return {}; }
   Result<LogPiece> read(const LogName&, std::uint64_t from, std::size_t) override {
     return LogPiece{.offset = from};
   }

@@ -18,6 +18,7 @@ class OneLog final : public agent::LogSource {
     changed_.notify_all();
     return named_ ? std::vector{agent::LogStatus{.name = kLog}} : std::vector<agent::LogStatus>();
   }
+  std::vector<agent::LogName> logs_of(const agent::RunKey&) override { return {kLog}; }
   Result<agent::LogPiece> read(const agent::LogName&, std::uint64_t from, std::size_t) override {
     return agent::LogPiece{.offset = from};
   }
