@@ -103,6 +103,7 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
     seen.boot_id = dir.launch_boot;
     for (const v1::RankProcess& rank : dir.launch->ranks()) seen.ranks.push_back(rank.rank());
     seen.uploads = dir.launch->has_upload();
+    seen.uploads_logs = dir.launch->has_logs_upload();
   }
   if (!dir.claim) {
     const auto spawned = spawned_.find(run);
@@ -179,6 +180,7 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
         seen.note_outputs({.problem = mark.text,
                            .step = mark.upload.step,
                            .seal = mark.upload.seal,
+                           .logs = mark.upload.logs,
                            .at = mark.at});
         break;
     }

@@ -11,12 +11,14 @@ namespace muster::sim {
 namespace {
 
 bool has_ended(const agent::RunSeen& seen, const UploadTask& task) {
+  if (task.logs) return seen.logs_end.has_value();
   if (!task.step) return seen.outputs.has_value();
   const auto& newest = task.seal ? seen.checkpoint_sealed : seen.checkpoint_sent;
   return newest && *newest->step >= *task.step;
 }
 
 std::string name_of(const UploadTask& task) {
+  if (task.logs) return fmt::format("the logs of {}", describe(task.run));
   if (!task.step) return fmt::format("everything of {}", describe(task.run));
   return fmt::format("{}step {} of {}", task.seal ? "the mark of " : "", *task.step,
                      describe(task.run));
@@ -29,7 +31,8 @@ void AgentModel::obey_uploads(const v1::Orders& orders) {
   for (const v1::UploadOrder& order : orders.uploads()) {
     UploadTask task{.run = {JobId(order.job_id()), AttemptNo(order.attempt())},
                     .step = {},
-                    .seal = order.seal()};
+                    .seal = order.seal(),
+                    .logs = order.logs()};
     if (order.has_step()) task.step = order.step();
     wanted.insert(std::move(task));
   }
@@ -44,7 +47,7 @@ void AgentModel::obey_uploads(const v1::Orders& orders) {
     if (dir == machine_.disk().runs.end()) continue;
     const agent::RunSeen seen = observe(task.run, *dir->second);
     if (has_ended(seen, task) || (!task.step && !seen.swept)) continue;
-    if (seen.uploads)
+    if (task.logs ? seen.uploads_logs : seen.uploads)
       uploads_.try_emplace(task);
     else
       end_upload(task, "the node has lost the run's launch record");
@@ -52,11 +55,12 @@ void AgentModel::obey_uploads(const v1::Orders& orders) {
   upload_next();
 }
 
-// One of a job after another.
+// One of a job after another; logs wait for no outputs.
 void AgentModel::upload_next() {
   for (auto& [task, upload] : uploads_) {
     const bool waits = std::ranges::any_of(uploads_, [&](const auto& other) {
-      return other.second.under_way && other.first.run.first == task.run.first;
+      return other.second.under_way && other.first.run.first == task.run.first &&
+             other.first.logs == task.logs;
     });
     const auto dir = machine_.disk().runs.find(task.run);
     if (waits || dir == machine_.disk().runs.end() || !dir->second->launch) continue;

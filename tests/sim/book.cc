@@ -15,6 +15,7 @@ std::string key(const std::string& job, std::uint32_t attempt, const std::string
 }
 
 std::string upload_text(const v1::OutputsUploaded& uploaded) {
+  if (uploaded.logs()) return "logs";
   if (!uploaded.has_step()) return {};
   return fmt::format("{}{}", uploaded.step(), uploaded.seal() ? " seal" : "");
 }

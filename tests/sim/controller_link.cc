@@ -273,6 +273,8 @@ void ControllerModel::fill(v1::NodeLaunch& launch, const core::JobRecord& job,
   *launch.mutable_stop_grace() = job.spec.recovery().stop_grace();
   launch.mutable_watching()->set_world_size(attempt.world_size());
   if (attempt.output && part.uploads) launch.mutable_upload()->set_url(job.spec.outputs().to());
+  if (attempt.logs_output && part.uploads_logs)
+    launch.mutable_logs_upload()->set_url(job.spec.outputs().logs_to());
   // If it starts only with the weights, the program begins at step 0.
   if (attempt.resume && (!attempt.resume->from_start || core::goes_on_from_start(job.spec))) {
     launch.mutable_resume()->set_step(attempt.resume->step);

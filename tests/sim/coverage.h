@@ -75,7 +75,7 @@ inline constexpr std::array kFaults = {
 };
 
 // Things that are counted only by name; each of them must happen, too.
-inline constexpr std::array<std::string_view, 20> kMustBeSeen = {
+inline constexpr std::array<std::string_view, 21> kMustBeSeen = {
     "chain submitted",
     "whole chain cancelled",
     "started from a stage's checkpoint: weights",
@@ -95,6 +95,7 @@ inline constexpr std::array<std::string_view, 20> kMustBeSeen = {
     "a checkpoint is whole in the store",
     "everything uploaded while the job goes on elsewhere",
     "outputs uploaded",
+    "logs uploaded",
     "outputs incomplete"};
 
 struct Coverage {

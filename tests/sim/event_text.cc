@@ -108,9 +108,10 @@ struct Text : test::AccessText {
                        event.ahead / std::chrono::seconds(1));
   }
   std::string operator()(const core::OutputsUploaded& event) const {
-    return fmt::format("outputs uploaded: {} on {}: step {}{}: {} files {}", run(event),
-                       event.node.str(), event.step.value_or(-1), event.seal ? " seal" : "",
-                       event.files, event.problem);
+    return fmt::format("{} uploaded: {} on {}: step {}{}: {} files {}",
+                       event.logs ? "logs" : "outputs", run(event), event.node.str(),
+                       event.step.value_or(-1), event.seal ? " seal" : "", event.files,
+                       event.problem);
   }
   std::string operator()(const core::ScriptLaunched& event) const {
     return fmt::format("script launched: {} would save in {}{}", run(event), event.save,

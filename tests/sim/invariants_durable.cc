@@ -39,8 +39,8 @@ class DurableBeforeVisible : public Invariant {
   // A newer one is known, or a later attempt uploads it all.
   static bool means_nothing(const core::AttemptRecord& attempt, const core::NodePart& part,
                             const v1::OutputsUploaded& uploaded) {
-    if (!part.uploads) return true;
-    if (!uploaded.has_step()) return false;
+    if (!(uploaded.logs() ? part.uploads_logs : part.uploads)) return true;
+    if (uploaded.logs() || !uploaded.has_step()) return false;
     return (uploaded.seal() ? attempt.sealed_step : part.sent_step) >= uploaded.step();
   }
   void ordered(const NodeName& node, const v1::Orders& orders) override {
@@ -93,7 +93,8 @@ class AckedNeverLost : public Invariant {
     for (const auto& [id, job] : ledger.jobs) collect(job, there);
     for (const std::string& key : book.acked) {
       // Of checkpoints that were uploaded, only the newest is kept.
-      const bool of_checkpoint = key.contains(" outputs-uploaded ") && !key.ends_with(' ');
+      const bool of_checkpoint =
+          key.contains(" outputs-uploaded ") && !key.ends_with(' ') && !key.ends_with(" logs");
       if (of_checkpoint || there.contains(key) ||
           !ledger.jobs.contains(JobId(key.substr(0, key.find('.')))))
         continue;
@@ -116,6 +117,7 @@ class AckedNeverLost : public Invariant {
           there.insert(natural_key(
               core::NodeClockSkewed{.job = job.id, .attempt = attempt.number, .node = node}));
         if (part.outputs) there.insert(natural_key(*part.outputs));
+        if (part.logs_end) there.insert(natural_key(*part.logs_end));
         if (part.swept)
           there.insert(
               natural_key(core::NodeSwept{.job = job.id, .attempt = attempt.number, .node = node}));

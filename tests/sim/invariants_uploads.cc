@@ -73,7 +73,7 @@ class NothingWrites : public Invariant {
   [[nodiscard]] std::string_view name() const override { return "uploads-when-nothing-writes"; }
   void ordered(const NodeName& node, const v1::Orders& orders) override {
     for (const v1::UploadOrder& order : orders.uploads()) {
-      if (order.has_step()) continue;
+      if (order.has_step() || order.logs()) continue;
       const auto job = world_.watch.book().durable.find(JobId(order.job_id()));
       if (job == world_.watch.book().durable.end() || job->second.attempts.empty()) continue;
       const auto& [latest, attempt] = *job->second.attempts.rbegin();
@@ -91,12 +91,13 @@ class NothingWrites : public Invariant {
   void uploading(const Machine& machine, const UploadTask& task) override {
     if (task.step) return;
     for (const auto& [pid, process] : machine.processes()) {
+      if (task.logs && process.run != task.run) continue;
       // What a loss of the journal's end took is unknown to the controller, and goes on.
       if (process.kind == Process::Kind::Rank && process.run.first == task.run.first &&
           is_known(process.run))
-        return broken(fmt::format("{} uploads everything of {}, and {} of {} lives there",
-                                  machine.name().str(), describe(task.run), describe(process),
-                                  describe(process.run)));
+        return broken(fmt::format("{} uploads {} of {}, and {} of {} lives there",
+                                  machine.name().str(), task.logs ? "the logs" : "everything",
+                                  describe(task.run), describe(process), describe(process.run)));
     }
   }
 
@@ -113,6 +114,8 @@ class OutputsAreAccounted : public Invariant {
   [[nodiscard]] std::string_view name() const override { return "outputs-are-accounted-for"; }
   void accepted(const core::Event& event, const core::Ledger& before) override {
     if (const auto* uploaded = std::get_if<core::OutputsUploaded>(&event.body)) check(*uploaded);
+    if (const auto* archived = std::get_if<core::JobArchived>(&event.body))
+      check_logs(before.jobs.at(archived->job));
     const auto* ended = std::get_if<core::JobEnded>(&event.body);
     if (ended == nullptr || ended->outcome != core::Outcome::Succeeded) return;
     const core::JobRecord& job = before.jobs.at(ended->job);
@@ -148,7 +151,21 @@ class OutputsAreAccounted : public Invariant {
       return part != nullptr && part->started;
     });
   }
+  // What became of the logs of each node that has run is known when the job is forgotten.
+  void check_logs(const core::JobRecord& job) const {
+    if (!core::uploads_logs(job.spec)) return;
+    for (const core::AttemptRecord& attempt : job.attempts) {
+      for (const core::NodePart& part : attempt.parts) {
+        if (part.idle() || !part.closed() || part.logs_end) continue;
+        return broken(
+            fmt::format("{} is archived, and nothing says what became of the logs of "
+                        "attempt {} on {}",
+                        job.id.str(), attempt.number.value, part.placed.node.str()));
+      }
+    }
+  }
   void check(const core::OutputsUploaded& uploaded) const {
+    if (uploaded.logs) return check_logs_end(uploaded);
     if (uploaded.step) {
       if (uploaded.problem == "the node is lost")
         ++world_.coverage.seen["a checkpoint given up: a node is lost"];
@@ -164,6 +181,23 @@ class OutputsAreAccounted : public Invariant {
     if (there == book.uploaded.end() || !there->second.contains(uploaded.node))
       broken(fmt::format("the outputs of {}.{} on {} are filed as uploaded, and are not there",
                          uploaded.job.str(), uploaded.attempt.value, uploaded.node.str()));
+  }
+  void check_logs_end(const core::OutputsUploaded& uploaded) const {
+    const agent::RunKey run{uploaded.job, uploaded.attempt};
+    const auto there =
+        world_.watch.book().uploaded.find({.run = run, .step = {}, .seal = false, .logs = true});
+    const bool is_there =
+        there != world_.watch.book().uploaded.end() && there->second.contains(uploaded.node);
+    if (!uploaded.problem.empty()) {
+      ++world_.coverage.seen[fmt::format("logs not uploaded: {}", uploaded.problem)];
+      return;
+    }
+    ++world_.coverage.seen[is_there ? "logs uploaded" : "there were no logs to upload"];
+    if (is_there || !world_.watch.book().facts.contains(natural_key(core::NodeStarted{
+                        .job = uploaded.job, .attempt = uploaded.attempt, .node = uploaded.node})))
+      return;
+    broken(fmt::format("the logs of {} on {} are filed as uploaded, and are not there",
+                       describe(run), uploaded.node.str()));
   }
 };
 

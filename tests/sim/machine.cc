@@ -48,6 +48,7 @@ Machine::Machine(World& world, NodeName name, std::uint32_t devices)
   inventory_.set_hostname(name_.str());
   inventory_.set_rclone("1.60.1");
   inventory_.set_uploads(true);
+  inventory_.set_uploads_logs(true);
   boot_ = BootId(fmt::format("{}-boot-{}", name_.str(), ++boots_));
   boot_origin_ = -world_.rng.between(10, 10'000) * kSecond;
   wall_offset_ = world_.rng.between(-2'000, 2'000) * kMillisecond;

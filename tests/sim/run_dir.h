@@ -42,6 +42,7 @@ struct UploadTask {
   agent::RunKey run;
   std::optional<std::int64_t> step;
   bool seal = false;
+  bool logs = false;
   friend auto operator<=>(const UploadTask&, const UploadTask&) = default;
 };
 

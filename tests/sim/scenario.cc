@@ -138,6 +138,19 @@ void make_outputs(Scenario& scenario) {
   }
 }
 
+// There, the logs of half of the jobs as well.
+void make_logs(Scenario& scenario) {
+  if (!scenario.has_store) return;
+  Rng rng(scenario.seed * 0xD6E8FEB86659FD93ULL + 7);
+  for (JobPlan& plan : scenario.jobs) {
+    if (rng.one_in(2)) continue;
+    plan.spec.mutable_outputs()->set_logs_to("webdav://out/logs");
+    if (plan.upload_time > 0) continue;
+    plan.upload_time = kSecond;
+    plan.upload_fails = 20;
+  }
+}
+
 }  // namespace
 
 const JobPlan& Scenario::plan(const std::string& name) const {
@@ -167,6 +180,7 @@ Scenario make_scenario(const Knobs& knobs, Rng& rng) {
   make_chains(scenario);
   make_stages(scenario);
   make_outputs(scenario);
+  make_logs(scenario);
   return scenario;
 }
 

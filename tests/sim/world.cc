@@ -58,9 +58,10 @@ std::optional<std::string> World::left_open() {
         const auto& runs = machine(part.placed.node).disk().runs;
         const auto dir = runs.find({id, attempt.number});
         if (dir != runs.end() && !dir->second->launch && part.swept) continue;
-        return fmt::format("{} of {} on {}: swept {}, logs collected {}, uploads {}",
+        return fmt::format("{} of {} on {}: swept {}, logs collected {}, uploads {} {}",
                            describe(agent::RunKey{id, attempt.number}), job.spec.name(),
-                           part.placed.node.str(), part.swept, part.logs_collected, part.uploads);
+                           part.placed.node.str(), part.swept, part.logs_collected, part.uploads,
+                           part.uploads_logs);
       }
     }
   }
