@@ -1,5 +1,5 @@
 // muster logs: prints what the ranks and the other processes of a job wrote, from the controller's
-// copy.
+// copy, or from a directory with what outputs.logs_to has made.
 #include <fmt/format.h>
 #include <re2/re2.h>
 
@@ -7,6 +7,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -18,10 +19,12 @@
 #include "client/commands/follow/lasting_streams.h"
 #include "client/commands/follow/line_cutter.h"
 #include "client/commands/follow/log_label.h"
+#include "client/commands/job/stored_logs.h"
 #include "client/render/style.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
 #include "common/proto/proto_time.h"
+#include "common/store/store_url.h"
 
 namespace muster::client {
 namespace {
@@ -272,11 +275,85 @@ void tell_scripts(const v1::Job& job, const v1::ReadLogsRequest& request) {
   }
 }
 
+// The directory that the words name in place of a job. Nothing: they name a job.
+Result<std::optional<std::filesystem::path>> named_directory(const std::string& job) {
+  constexpr std::string_view kDirectory = "dir://";
+  if (job.starts_with('/') || job.starts_with("./") || job.starts_with("../") || job == ".")
+    return std::optional(std::filesystem::path(job));
+  if (!store::is_url(job)) return std::optional<std::filesystem::path>();
+  const auto url = store::parse_url(job);
+  if (!url)
+    return fail(Error(url.error()).in(fmt::format("reading logs of '{}'", render::printable(job))));
+  const std::string place =
+      job.starts_with(kDirectory)
+          ? fmt::format("name the directory that the store has for {}{}, with '{}' behind it",
+                        kDirectory, url->place, url->path)
+          : fmt::format("copy them first (`rclone copy REMOTE:{}/{} DIR`), and name that directory",
+                        url->place, url->path);
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("reading logs of '{}': this command reads directories: {}",
+                          render::printable(job), render::printable(place)));
+}
+
+Result<void> check_for_directory(const LogsOptions& options) {
+  const auto refuse = [](const char* option) {
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("option {}: not for logs in a directory, which has no times and does "
+                            "not end",
+                            option));
+  };
+  if (options.follow) return refuse("--follow");
+  if (!options.since.empty()) return refuse("--since");
+  if (!options.timeout.empty()) return refuse("--timeout");
+  if (!options.node.empty() && options.auxiliaries.empty())
+    return fail(ErrorCode::InvalidArgument,
+                "option --node: of logs in a directory only with --auxiliary: ranks have no node "
+                "there");
+  return {};
+}
+
+bool is_wanted(const LogLabel& label, const v1::ReadLogsRequest& request) {
+  if (label.auxiliary.empty())
+    return request.ranks_size() == 0 || std::ranges::count(request.ranks(), label.rank) > 0;
+  if (!request.node().empty() && label.node != request.node()) return false;
+  return std::ranges::any_of(request.node_logs(), [&](const std::string& name) {
+    return name == kAllAuxiliaries || name == label.auxiliary;
+  });
+}
+
+Result<int> stored_logs(const Context& context, const LogsOptions& options,
+                        const v1::ReadLogsRequest& request, std::unique_ptr<const RE2> grep,
+                        const std::filesystem::path& dir) {
+  if (auto sound = check_for_directory(options); !sound) return fail(std::move(sound.error()));
+  auto logs = find_stored_logs(dir);
+  if (!logs) return fail(std::move(logs.error()));
+  const std::uint32_t latest = logs->back().label.attempt;
+  const std::uint32_t attempt = request.attempt() > 0 ? request.attempt() : latest;
+  const bool ranks_too = options.auxiliaries.empty() || !options.ranks.empty();
+  std::erase_if(*logs, [&](const StoredLog& log) {
+    return (!request.all_attempts() && log.label.attempt != attempt) ||
+           (log.label.auxiliary.empty() && !ranks_too) || !is_wanted(log.label, request);
+  });
+  Printer printer(context, options.raw, std::move(grep), logs->size() != 1);
+  for (const StoredLog& log : *logs) {
+    auto read = read_stored_log(log, options.tail,
+                                [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });
+    printer.flush();
+    flush_out();
+    if (!read) return fail(std::move(read.error()));
+  }
+  if (!printer.any()) fmt::print(stderr, "no log lines there\n");
+  return kOk;
+}
+
 Result<int> logs(const Context& context, const LogsOptions& options) {
   auto request = request_of(options);
   if (!request) return fail(request.error());
   auto grep = grep_of(options.grep);
   if (!grep) return fail(std::move(grep.error()));
+  const auto dir = named_directory(options.job);
+  if (!dir) return fail(Error(dir.error()));
+  if (*dir) return stored_logs(context, options, *request, std::move(*grep), **dir);
   return connected(
       context, options.timeout, [&](const Session& session, Interrupt& interrupt) -> Result<int> {
         v1::GetJobRequest which;
@@ -345,6 +422,9 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
       "              muster logs llama-7b --attempt all --grep 'Error|Traceback'\n"
       "              muster logs llama-7b --node n07 --since 10m\n"
       "              muster logs llama-7b --auxiliary setup --node n07\n"
+      "              muster logs /mnt/bucket/logs/JOB --rank 0\n"
+      "In place of a job a directory may stand, if it begins with / or ./: one that has what "
+      "outputs.logs_to has made for a job, or a copy of it. No controller is asked then.\n"
       "A terminal shows the programs' colours (NO_COLOR: none), and of one --rank progress bars as "
       "they move; of several logs a bar's states are lines, one a second.\n"
       "A pipe gets the bytes as they are.\n"
