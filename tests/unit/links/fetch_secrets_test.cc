@@ -1,4 +1,6 @@
 // Secrets of a job: which node gets them, when, and which values.
+#include <fmt/format.h>
+
 #include "tests/unit/links/hub_fixture.h"
 
 namespace muster::controller {
