@@ -79,7 +79,9 @@ Result<void> Agent::open() {
                                                               .step = task.step,
                                                               .seal = task.seal,
                                                               .sums_sha256 = end.sums_sha256,
-                                                              .logs = task.logs});
+                                                              .logs = task.logs,
+                                                              .removed = end.removed,
+                                                              .not_removed = end.not_removed});
                              });
                            },
                        .logs = [this]() -> LogSource& { return *watch_; },
@@ -239,6 +241,10 @@ void Agent::upload_ordered(const v1::Orders& orders) {
                     .seal = order.seal(),
                     .logs = order.logs()};
     if (order.has_step()) task.step = order.step();
+    for (const v1::RemoteCheckpoint& one : order.remove())
+      task.remove.push_back({.attempt = one.attempt(), .step = one.step(), .mark = one.mark()});
+    for (const v1::RemoteCheckpoint& one : order.kept())
+      task.kept.push_back({.attempt = one.attempt(), .step = one.step()});
     for (const v1::NodeSums& one : order.sums())
       task.sums.push_back({.node = one.node(), .sha256 = one.sha256()});
     wanted.insert(std::move(task));

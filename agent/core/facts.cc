@@ -64,6 +64,12 @@ v1::Fact outputs_fact(const RunKey& run, const RunSeen::Outputs& ended) {
   uploaded->set_seal(ended.seal);
   uploaded->set_sums_sha256(ended.sums_sha256);
   uploaded->set_logs(ended.logs);
+  for (const RunSeen::Removed& one : ended.removed) {
+    v1::RemoteCheckpoint& removed = *uploaded->add_removed();
+    removed.set_attempt(one.attempt);
+    removed.set_step(one.step);
+  }
+  uploaded->set_not_removed(ended.not_removed);
   return fact;
 }
 

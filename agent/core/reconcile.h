@@ -165,6 +165,10 @@ struct RunSeen {
   // Its order has outputs to upload, and logs.
   bool uploads = false, uploads_logs = false;
   // the agent's own marks: an upload has ended (v1.OutputsUploaded)
+  struct Removed {  // as in v1.RemoteCheckpoint
+    std::uint32_t attempt = 0;
+    std::int64_t step = 0;
+  };
   struct Outputs {
     std::uint64_t files = 0, bytes = 0;
     std::string problem;
@@ -172,6 +176,8 @@ struct RunSeen {
     bool seal = false;
     std::string sums_sha256 = {};
     bool logs = false;
+    std::vector<Removed> removed = {};
+    std::string not_removed = {};
     WallTime at{};
   };
   std::optional<Outputs> outputs;   // of everything, after the sweep

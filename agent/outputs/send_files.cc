@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/outputs/rclone_name.h"
 #include "agent/store/rclone_run.h"
 #include "agent/store/rclone_verdict.h"
 #include "common/base/controls.h"
@@ -35,28 +36,6 @@ constexpr int kChangesMost = 5;
 constexpr std::string_view kAlways = "--no-check-dest";
 // Within this time two writes may have the same time.
 constexpr std::int64_t kTickNs = 1'000'000'000;
-
-// rclone's own spelling of a name (lib/encoder, "standard"): a line of its list holds each control
-// character as its picture, U+2400 to U+2421. Nothing: the name has one of these pictures, or the
-// sign that rclone puts before one.
-std::optional<std::string> rclone_name(const std::string& name) {
-  constexpr std::string_view kQuote = "\u201B", kPicture = "\xE2\x90";
-  std::string spelled;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const auto c = static_cast<unsigned char>(name[i]);
-    const std::string_view rest = std::string_view(name).substr(i);
-    const bool is_picture = rest.starts_with(kPicture) && rest.size() > 2 &&
-                            static_cast<unsigned char>(rest[2]) <= 0xA1;
-    if (rest.starts_with(kQuote) || is_picture) return std::nullopt;
-    if (c >= 0x20 && c != 0x7F) {
-      spelled += name[i];
-      continue;
-    }
-    spelled += kPicture;
-    spelled += static_cast<char>(c == 0x7F ? 0xA1 : 0x80 + c);
-  }
-  return spelled;
-}
 
 // What its log says that it has copied, in its own spelling.
 std::multiset<std::string> copied(std::string_view log) {
@@ -115,7 +94,7 @@ class Sender {
       const auto found = sent_.find(name);
       if (!what_.remembers || found == sent_.end() || !are_same(found->second, state)) return false;
       state.sha256 = found->second.sha256;
-      return true;
+      return !state.sha256.empty() || !wants_sums();
     };
     for (const bool last : {false, true}) {
       std::vector<std::string> again, fresh;
@@ -124,6 +103,7 @@ class Sender {
           (is_sent(name, state) ? again : fresh).push_back(name);
       if (!what_.checks) there_.insert(again.begin(), again.end());
       if (auto why = what_.checks ? send_all(again, "--size-only") : ""; !why.empty()) return why;
+      if (!fresh.empty() && what_.before_fresh) what_.before_fresh(fresh);
       auto why = send_all(fresh, kAlways);
       remember();
       if (!why.empty()) return why;
@@ -179,14 +159,15 @@ class Sender {
     const std::multiset<std::string> done = copied(answer.output);
     const bool failed = !answer.why.empty() || answer.absent;
     // It says nothing about a name of the list that it does not find.
-    const bool left_some = !failed && sends && done.size() < names.size() - gone(names);
+    const bool left_some =
+        !failed && sends && done.size() < names.size() && done.size() < names.size() - gone(names);
     for (const std::string& name : names) {
       const bool is_there = failed || left_some ? done.contains(*rclone_name(name)) : true;
       if (!is_there) continue;
       there_.insert(name);
       if (sends) moved_on_ = true;
       FileState& state = files_.at(name);
-      if (state.sha256.empty()) state.sha256 = sum_of(name);
+      if (sends) state.sha256 = sum_of(name);
       if (state.modified_ns < before - kTickNs) sent_[name] = state;
     }
     if (left_some) {
@@ -204,10 +185,12 @@ class Sender {
     return {};
   }
 
+  [[nodiscard]] bool wants_sums() const { return !work_.upload.node().empty() && what_.remembers; }
+
   // rclone has just read it, so it is in memory, unless it is large. Empty: it is not wanted, or it
   // cannot be read any more. If it was written meanwhile, changed_since() sees that.
   [[nodiscard]] std::string sum_of(const std::string& name) const {
-    if (work_.upload.node().empty() || !what_.remembers) return {};
+    if (!wants_sums()) return {};
     const io::UniqueFd file(::open(fmt::format("{}/{}", what_.dir, name).c_str(),
                                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!file) return {};

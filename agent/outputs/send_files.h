@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "agent/core/reconcile.h"
 #include "agent/launch/abandoned.h"
 #include "agent/launch/user_entry.h"
 #include "agent/outputs/sent_files.h"
@@ -25,6 +27,9 @@ struct Uploaded {
   std::string problem;                 // a sentence; empty: all are
   store::Sums sums = {};               // of those; of a checkpoint until its list is there
   std::string sums_sha256 = {};        // of a checkpoint's list that is there
+  // Of checkpoints that were to be removed.
+  std::vector<RunSeen::Removed> removed = {};
+  std::string not_removed = {};  // a sentence; empty: all are
   static Uploaded failed(const Error& error) {
     return {.files = 0, .bytes = 0, .problem = error.message};
   }
@@ -51,6 +56,8 @@ struct FilesToSend {
   std::function<Result<SentFiles>()> list;
   // Those that are sent when all others are there; nullptr: none.
   std::function<bool(const std::string&)> is_last;
+  // Called before such are written that the store does not have, as far as is known.
+  std::function<void(const std::vector<std::string>& names)> before_fresh = nullptr;
 };
 
 // Sends each file that was not sent before, or is not there any more. It waits for a store that is

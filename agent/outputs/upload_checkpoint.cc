@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "agent/outputs/send_texts.h"
+#include "agent/outputs/stored_checkpoint.h"
 #include "agent/outputs/upload_outputs.h"
 #include "common/base/controls.h"
 #include "common/digest/sha256.h"
+#include "common/log/log.h"
 
 namespace muster::agent {
 
@@ -20,13 +22,22 @@ Uploaded upload_checkpoint(const UploadWork& work, const CheckpointPlace& place,
       return {.files = 0,
               .bytes = 0,
               .problem = fmt::format("outputs.include leaves out '{}'", without_controls(name))};
-  Uploaded sent = send_files(
-      work,
-      {.dir = files.dir, .list = [&] { return unchanged(files, work.owner); }, .is_last = nullptr});
-  const store::Sums below_out_sums = std::exchange(sent.sums, {});
-  if (!sent.problem.empty() || below_out_sums.size() < files.files.size()) return sent;
   const auto below = below_out(place);
   if (!below) return Uploaded::failed(below.error());
+  Uploaded sent = send_files(work, {.dir = files.dir,
+                                    .list = [&] { return unchanged(files, work.owner); },
+                                    .is_last = nullptr,
+                                    .before_fresh =
+                                        [&](const std::vector<std::string>& /*names*/) {
+                                          unseal(work, {.dir = *below, .step = place.step});
+                                        }});
+  const store::Sums below_out_sums = std::exchange(sent.sums, {});
+  if (!sent.problem.empty() || work.upload.node().empty()) return sent;
+  if (below_out_sums.size() < files.files.size()) {
+    log::warn("a checkpoint gets no list: not all of it could be read after it was uploaded",
+              {{"job", work.job}, {"step", place.step}});
+    return sent;
+  }
   store::Sums sums;
   for (const auto& [name, sha256] : below_out_sums)
     sums.emplace(name.substr(below->size() + 1), sha256);

@@ -8,15 +8,18 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/outputs/stored_checkpoint.h"
 #include "agent/outputs/upload_checkpoint.h"
 #include "agent/outputs/upload_logs.h"
 #include "agent/outputs/upload_outputs.h"
+#include "common/engine/model/layout.h"
 #include "common/log/log.h"
 #include "common/proto/proto_time.h"
 
 namespace muster::agent {
 namespace {
 
+namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 // The controller is away, perhaps: asked again after this time.
@@ -34,6 +37,12 @@ Result<std::optional<UserEntry>> owner_of(const v1::NodeLaunch& order) {
                 fmt::format("outputs of another user ('{}') than the agent's are not uploaded",
                             found->name));
   return std::optional(*std::move(found));
+}
+
+// Each attempt has its own beside those of the others (common/engine/model/dirs.cc).
+std::string save_dir_of(const v1::NodeLaunch& order, std::uint32_t attempt) {
+  const fs::path own = order.watching().save_dir();
+  return own.parent_path() / fmt::format("attempt-{}", attempt);
 }
 
 const UserEntry* pointer_to(const std::optional<UserEntry>& owner) {
@@ -308,9 +317,32 @@ Uploaded Uploads::uploaded_with(const std::string& key, const UserEntry* owner,
       .abandoned = *wanted.abandoned,
       .away_most = wanted.task.others ? std::chrono::minutes(0) : kUploadAwayMost};
   if (wanted.task.others) return upload_others(work, order.watching().save_dir());
-  if (wanted.task.seal) return upload_seal(work, place_of(wanted), wanted.task.sums);
+  if (wanted.task.seal) {
+    Uploaded sealed = upload_seal(work, place_of(wanted), wanted.task.sums);
+    if (sealed.problem.empty()) remove_old(work, wanted, sealed);
+    return sealed;
+  }
   if (wanted.task.step) return upload_checkpoint(work, place_of(wanted), *wanted.files);
-  return upload_outputs(work, order.watching().layout());
+  OutputSaves saves{.layout = order.watching().layout(),
+                    .dir = fs::path(order.watching().save_dir()).parent_path()};
+  for (const RemoteCheckpoint& one : wanted.task.kept)
+    saves.kept.emplace(fs::path(save_dir_of(order, one.attempt)).filename(), one.step);
+  return upload_outputs(work, saves);
+}
+
+void Uploads::remove_old(const UploadWork& work, const Wanted& wanted, Uploaded& sealed) {
+  const auto layout = engine::make_layout(wanted.order.watching().layout());
+  for (const RemoteCheckpoint& one : wanted.task.remove) {
+    const fs::path dir = save_dir_of(wanted.order, one.attempt);
+    const StoredCheckpoint old{.dir = dir.lexically_relative(work.upload.dir()), .step = one.step};
+    const auto done =
+        layout ? remove_checkpoint(work, old, **layout, one.mark) : fail(Error(layout.error()));
+    if (done)
+      sealed.removed.push_back({.attempt = one.attempt, .step = one.step});
+    else if (sealed.not_removed.empty())
+      sealed.not_removed =
+          fmt::format("step {} of attempt {}: {}", one.step, one.attempt, done.error().message);
+  }
 }
 
 // The files belong to the agent's own user, whoever runs the ranks.

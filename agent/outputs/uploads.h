@@ -30,14 +30,23 @@
 
 namespace muster::agent {
 
+// As in v1.RemoteCheckpoint.
+struct RemoteCheckpoint {
+  std::uint32_t attempt = 0;
+  std::int64_t step = 0;
+  bool mark = false;
+  friend auto operator<=>(const RemoteCheckpoint&, const RemoteCheckpoint&) = default;
+};
 // As in v1.UploadOrder.
 struct UploadTask {
   RunKey run;
   std::optional<std::int64_t> step = {};
   bool seal = false;
-  std::vector<NodeSums> sums = {};  // with `seal`
-  bool logs = false;                // of all logs, or of what is new of them
-  bool others = false;              // by OutputUpload.every or LogUpload.every, without an order
+  std::vector<NodeSums> sums = {};            // with `seal`
+  std::vector<RemoteCheckpoint> remove = {};  // with `seal`
+  std::vector<RemoteCheckpoint> kept = {};    // with everything
+  bool logs = false;                          // of all logs, or of what is new of them
+  bool others = false;  // by OutputUpload.every or LogUpload.every, without an order
   friend auto operator<=>(const UploadTask&, const UploadTask&) = default;
 };
 
@@ -99,6 +108,7 @@ class Uploads {
   void end(Place one, const Uploaded& uploaded) MUSTER_EXCLUDES(mutex_);
   std::set<std::string> frozen_names(const RunKey& run) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] CheckpointPlace place_of(const Wanted& wanted) const;
+  static void remove_old(const UploadWork& work, const Wanted& wanted, Uploaded& sealed);
   [[nodiscard]] Uploaded result_of(const Wanted& wanted) const;
   [[nodiscard]] Uploaded uploaded_with(const std::string& key, const UserEntry* owner,
                                        const Wanted& wanted) const;

@@ -150,6 +150,12 @@ void Host::note_outputs(const RunKey& run, RunSeen::Outputs ended) {
   mark.mutable_outputs_uploaded()->set_seal(ended.seal);
   mark.mutable_outputs_uploaded()->set_sums_sha256(ended.sums_sha256);
   mark.mutable_outputs_uploaded()->set_logs(ended.logs);
+  for (const RunSeen::Removed& one : ended.removed) {
+    auto& removed = *mark.mutable_outputs_uploaded()->add_removed();
+    removed.set_attempt(one.attempt);
+    removed.set_step(one.step);
+  }
+  mark.mutable_outputs_uploaded()->set_not_removed(ended.not_removed);
   if (impl_->remember(run, *entry, {mark})) return;
   ended.at = impl_->options.clock->now().wall;
   entry->unwritten.outputs.push_back(std::move(ended));

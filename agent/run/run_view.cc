@@ -400,8 +400,12 @@ void RunView::fold(const Mark& mark) {
                              .seal = mark.outputs_uploaded().seal(),
                              .sums_sha256 = mark.outputs_uploaded().sums_sha256(),
                              .logs = mark.outputs_uploaded().logs(),
+                             .removed = {},
+                             .not_removed = mark.outputs_uploaded().not_removed(),
                              .at = at};
       if (mark.outputs_uploaded().has_step()) ended.step = mark.outputs_uploaded().step();
+      for (const auto& one : mark.outputs_uploaded().removed())
+        ended.removed.push_back({.attempt = one.attempt(), .step = one.step()});
       seen_.note_outputs(ended);
       break;
     }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "common/io/remove_tree.h"
 #include "common/io/room.h"
 #include "common/store/selection.h"
+#include "common/store/sums.h"
 #include "common/text/sizes.h"
 
 namespace muster::agent {
@@ -31,7 +33,7 @@ namespace {
 
 // An object may be removed for the room of another start before it is linked.
 constexpr int kTriesMost = 3;
-constexpr std::size_t kListBytesMost = 256 << 20;
+constexpr std::size_t kListBytesMost = 128 << 20;
 constexpr const char* kLock = ".lock";  // behind the name of a partial directory
 
 // Who answers for a bucket or a host, and for whom: of stores that differ in it, none gets what
@@ -172,7 +174,8 @@ class Staging {
     auto sums = step_sums(*manifest, is_gone);
     if (!sums) return fail(std::move(sums.error()));
     if (calls_.fetch.abandoned.is_set()) return store::Contents();
-    if (auto kept = keep_step_of(*sums, *manifest); !kept) return fail(std::move(kept.error()));
+    if (*sums)
+      if (auto kept = keep_step(*manifest, **sums); !kept) return fail(std::move(kept.error()));
     calls_.at("looking for what the node has already");
     auto known = find_all(manifest->objects);
     if (!known) return fail(std::move(known.error()));
@@ -197,7 +200,8 @@ class Staging {
     for (const store::Object& one : manifest->objects)
       contents.objects.push_back(
           {.name = one.name, .size = one.size, .sha256 = known->objects.at(one.name)});
-    if (const std::string name = first_damaged(contents, *sums); !name.empty()) {
+    if (!*sums) return contents;
+    if (const std::string name = first_damaged(contents, **sums); !name.empty()) {
       forget(*find_object(*manifest, name));
       return fail(ErrorCode::DataLoss,
                   fmt::format("'{}' is not what its job has uploaded: it has another SHA-256 than "
@@ -205,30 +209,40 @@ class Staging {
                               "again",
                               without_controls(name)));
     }
+    if (auto added = add_marks(contents); !added) return fail(std::move(added.error()));
     return contents;
   }
 
-  // What the lists of the checkpoint say that alone is wanted. Empty: there are none, or everything
-  // is wanted.
-  Result<store::Sums> step_sums(const store::Manifest& manifest, bool& is_gone) {
+  // What the lists of the checkpoint say that alone is wanted. None: there are none, or everything
+  // is wanted, or what the spec names.
+  Result<std::optional<StepSums>> step_sums(const store::Manifest& manifest, bool& is_gone) {
     const std::string name = store::step_sums_name(input_.step());
-    if (!input_.has_step() || find_object(manifest, name) == nullptr) return store::Sums();
-    const auto lists = sums_in({{name, ""}}, manifest, is_gone);
+    if (!input_.has_step() || !input_.include().empty() || find_object(manifest, name) == nullptr)
+      return std::optional<StepSums>();
+    const auto lists = sums_in({{name, {}}}, manifest, is_gone);
     if (!lists) return fail(Error(lists.error()));
-    return sums_in(*lists, manifest, is_gone);
+    if (calls_.fetch.abandoned.is_set()) return std::optional(*lists);
+    auto sums = sums_in(*lists, manifest, is_gone);
+    if (!sums) return fail(std::move(sums.error()));
+    return std::optional(*std::move(sums));
   }
 
-  // What is in these lists. Those without a SHA-256 may have any.
-  Result<store::Sums> sums_in(const store::Sums& lists, const store::Manifest& manifest,
-                              bool& is_gone) {
+  // What is in these lists. Each is one of its SHA-256, or may be any if it has none.
+  Result<StepSums> sums_in(const StepSums& lists, const store::Manifest& manifest, bool& is_gone) {
     std::vector<store::Object> objects;
-    for (const auto& [name, sha256] : lists) {
+    std::uint64_t bytes = 0;
+    for (const auto& [name, expected] : lists) {
       const store::Object* object = find_object(manifest, name);
       if (object == nullptr)
         return fail(ErrorCode::Conflict,
                     fmt::format("the list '{}' is not there", without_controls(name)));
+      bytes = store::sum_of(bytes, object->size);
       objects.push_back(*object);
     }
+    if (bytes > kListBytesMost)
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("the lists of its checkpoint have {}, more than {}", size_text(bytes),
+                              size_text(kListBytesMost)));
     auto known = find_all(objects);
     if (known && !known->missing.empty() && !calls_.fetch.abandoned.is_set()) {
       if (auto fetched = fetch(known->missing, *known, manifest); !fetched)
@@ -236,29 +250,39 @@ class Staging {
       known = find_all(objects);
     }
     if (!known) return fail(std::move(known.error()));
-    store::Sums sums;
-    if (calls_.fetch.abandoned.is_set()) return sums;
-    if (!known->missing.empty()) return gone(is_gone);
-    for (const auto& [name, expected] : lists) {
-      const std::string& sha256 = known->objects.at(find_object(manifest, name)->name);
-      const auto text = cache_.text_of(sha256, kListBytesMost);
+    StepSums all;
+    for (const store::Object& one : objects) {
+      if (calls_.fetch.abandoned.is_set()) return all;
+      const auto found = known->objects.find(one.name);
+      if (found == known->objects.end()) return gone(is_gone);
+      const auto text = cache_.text_of(found->second, kListBytesMost);
       if (!text && text.error().code == ErrorCode::NotFound) return gone(is_gone);
-      auto some = text ? store::parse_sums(*text) : Result<store::Sums>(fail(Error(text.error())));
-      if (some && !expected.empty() && expected != sha256)
-        some = fail(ErrorCode::DataLoss, "it is another one than its checkpoint was whole with");
-      if (!some)
-        return fail(
-            std::move(some.error()).in(fmt::format("the list '{}'", without_controls(name))));
-      sums.merge(*some);
+      auto taken = text ? take_sums(*text, found->second, lists.at(one.name), all)
+                        : Result<void>(fail(Error(text.error())));
+      if (taken) continue;
+      forget(one);  // perhaps it came damaged
+      return fail(
+          std::move(taken.error()).in(fmt::format("the list '{}'", without_controls(one.name))));
     }
-    return sums;
+    return all;
   }
 
-  Result<void> keep_step_of(const store::Sums& sums, store::Manifest& manifest) const {
-    if (sums.empty()) return {};
-    const auto layout = engine::make_layout(input_.layout());
-    if (!layout) return fail(Error(layout.error()));
-    return keep_step(manifest, sums, **layout);
+  // The engine's mark of the checkpoint, as a part of what the job has.
+  Result<void> add_marks(store::Contents& contents) {
+    auto marks = marks_of_step(input_.layout(), input_.step());
+    if (!marks) return fail(std::move(marks.error()));
+    for (const auto& [name, text] : *marks) {
+      const std::string sha256 = sha256_hex(text);
+      const std::filesystem::path file = place_.partial / "mark";
+      if (auto made = io::make_dirs(place_.partial, 0700); !made) return made;
+      if (auto written = io::replace_file(file, text, io::Durable::No); !written) return written;
+      const std::vector<InputCache::Fetched> one = {
+          {.key = "mark\n" + sha256, .sha256 = sha256, .file = file}};
+      if (auto put = cache_.put(one, calls_.fetch.now()); !put) return put;
+      contents.objects.push_back({.name = name, .size = text.size(), .sha256 = sha256});
+    }
+    std::ranges::sort(contents.objects, {}, &store::Content::name);
+    return {};
   }
 
   // What the job has begun with. The store is asked for what the node does not have of it, and for
@@ -406,10 +430,11 @@ class Staging {
     return fetched;
   }
 
-  Result<void> list_again(const store::Manifest& before, const store::Sums& sums) {
+  Result<void> list_again(const store::Manifest& before, const std::optional<StepSums>& sums) {
     auto after = list("listing again");
     if (!after) return fail(Error(after.error()));
-    if (auto kept = keep_step_of(sums, *after); !kept) return kept;
+    if (sums)
+      if (auto kept = keep_step(*after, *sums); !kept) return kept;
     const std::string change = store::change_between(before, *after);
     if (change.empty()) return {};
     return fail(ErrorCode::Conflict, fmt::format("it was changed while it was fetched: {}; start "

@@ -20,6 +20,9 @@
 
 namespace muster::store {
 
+// The directory of these lists.
+inline constexpr std::string_view kSumsDir = ".muster";
+
 // SHA-256, as 64 lower-case hexadecimal digits, by the name of the file.
 using Sums = std::map<std::string, std::string>;
 

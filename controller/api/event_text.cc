@@ -32,6 +32,16 @@ std::string with_reason(std::string text, const std::string& reason) {
 
 std::string by_text(const std::string& user) { return user.empty() ? "" : " by " + bounded(user); }
 
+std::string removal_text(const core::OutputsUploaded& e) {
+  std::string text;
+  if (!e.removed.empty())
+    text = fmt::format("; {} older {} removed there", e.removed.size(),
+                       e.removed.size() == 1 ? "one is" : "ones are");
+  if (!e.not_removed.empty())
+    text += "; an older one could not be removed: " + bounded(e.not_removed);
+  return text;
+}
+
 std::string plural(std::size_t count, const char* one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
@@ -180,9 +190,9 @@ struct Sayer {
               fmt::format("node '{}' could not upload the checkpoint of step {}: {}", e.node.str(),
                           *e.step, e.problem)};
     if (e.seal)
-      return {
-          "checkpoint-uploaded",
-          fmt::format("the checkpoint of step {} is whole in the store of outputs.to", *e.step)};
+      return {"checkpoint-uploaded",
+              fmt::format("the checkpoint of step {} is whole in the store of outputs.to{}",
+                          *e.step, removal_text(e))};
     if (e.step)
       return {"checkpoint-sent",
               fmt::format("the files of the checkpoint of step {} on node '{}' are uploaded: {} "

@@ -564,6 +564,9 @@ class Folder {
       return one.attempt == attempt.number && one.step == event.step;
     });
     if (known != job.checkpoints.end() && event.problem.empty()) known->uploaded = true;
+    for (CheckpointRecord& one : job.checkpoints)
+      for (const RemoteCheckpoint& gone : event.removed)
+        if (one.attempt == gone.attempt && one.step == gone.step) one.uploaded = false;
   }
 
   // The earlier attempts have written to the same directory.

@@ -247,6 +247,8 @@ class FactDecider {
                                      : *event.step > part_.sent_step;
     if (!is_new) return nothing();
     event.problem = cut(event.problem, kSentenceBytes);
+    event.not_removed = cut(event.not_removed, kSentenceBytes);
+    if (!event.seal) event.removed.clear();
     return accept(std::move(event));
   }
 

@@ -82,7 +82,8 @@ void dump_part(std::string& out, const NodePart& part) {
   if (part.logs_end)
     out += fmt::format("      logs end files={} bytes={} '{}'\n", part.logs_end->files,
                        part.logs_end->bytes, part.logs_end->problem);
-  if (part.sent_step >= 0) out += fmt::format("      sent step={}\n", part.sent_step);
+  if (part.sent_step >= 0)
+    out += fmt::format("      sent step={} sums={}\n", part.sent_step, part.sent_sums);
   if (part.clock_ahead)
     out +=
         fmt::format("      clock ahead {} ms\n", *part.clock_ahead / std::chrono::milliseconds(1));

@@ -32,6 +32,12 @@ Error refused(ErrorCode code, std::string text) {
   return {.code = code, .message = std::move(text)};
 }
 
+void put(v1::RemoteCheckpoint& to, const RemoteCheckpoint& from) {
+  to.set_attempt(from.attempt.value);
+  to.set_step(from.step);
+  to.set_mark(from.mark);
+}
+
 v1::Orders standing_orders(const Ledger& ledger, const std::vector<Assignment>& wanted) {
   v1::Orders orders;
   orders.set_epoch(ledger.epoch.value);
@@ -50,6 +56,8 @@ v1::Orders standing_orders(const Ledger& ledger, const std::vector<Assignment>& 
         sums.set_node(one.node.str());
         sums.set_sha256(one.sha256);
       }
+      for (const RemoteCheckpoint& one : assignment.upload.remove) put(*upload.add_remove(), one);
+      for (const RemoteCheckpoint& one : assignment.upload.kept) put(*upload.add_kept(), one);
       upload.set_logs(assignment.upload.logs);
       continue;
     }

@@ -98,7 +98,7 @@ void add_staged(v1::NodeLaunch& launch, const core::JobRecord& job,
     if (const auto pin = job.input_pins.find(one.input);
         pin != job.input_pins.end() && !pin->second.anew)
       staged.set_contents_sha256(pin->second.contents_sha256);
-    if (input->from() == job.spec.start().from() && job.spec.start().has_step()) {
+    if (path->second == job.resolved.start().dir() && job.spec.start().has_step()) {
       staged.set_step(job.spec.start().step());
       staged.set_layout(job.spec.checkpoint().layout());
     }

@@ -17,6 +17,7 @@ from cluster import DEADLINE, Cluster, Trace, wait_until
 from counting_proxy import CountingProxy
 from own_disks import WHY_NOT, OwnOutputs, may_mount
 from store_ends import serve_rclone
+from store_sums import check_sums
 
 INTERVAL = 20
 MARK = "latest_checkpointed_iteration.txt"
@@ -170,6 +171,26 @@ class During(Uploads):
         self.assertIsNotNone(self.marked("slow"))
         trace.end(job)
         self.check_end(job, "slow")
+
+    def test_old_ones_are_removed_from_the_store(self):
+        job, trace = self.begin("kept", keep=2)
+        self.wait_for(job, "checkpoint-uploaded", 4)
+        rank = next(one for one in self.cluster.rank_processes() if one.env["MUSTER_JOB_ID"] == job)
+        os.kill(rank.pid, signal.SIGKILL)
+        wait_until(lambda: self.marked("kept", 2) is not None, what="a checkpoint of the second attempt")
+        self.wait_for(job, "checkpoint-uploaded", 7)
+        trace.end(job)
+        self.cluster.wait(job)
+        there = tree(self.remote("kept"))
+        shards = {tuple(name.split("/")[1:3]) for name in there if "/iter_" in name}
+        self.assertEqual(len(shards), 2, sorted(there))
+        uploaded = {(f"attempt-{one['attempt']}", f"iter_{int(one['step']):07}") for one in self.cluster.show(job)["checkpoints"] if one.get("uploaded")}
+        self.assertEqual(shards, uploaded)
+        newest = max(int(one["step"]) for one in self.cluster.show(job)["checkpoints"])
+        self.assertIn(f"iter_{newest:07}", {step for _, step in shards})
+        self.assertEqual(check_sums(self, self.remote("kept")), 5, "a list of each node and of the step, twice; and of everything")
+        self.assertEqual({name for name in there if name.endswith(MARK) and name.startswith("checkpoints/")}, {f"checkpoints/attempt-2/{MARK}"}, "the first attempt has none there")
+        self.assertRegex(self.events(job, "checkpoint-uploaded")[-1]["text"], "older one is removed there")
 
     def test_an_agent_and_a_rank_that_are_killed(self):
         self.close_gate()

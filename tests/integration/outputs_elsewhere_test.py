@@ -80,6 +80,11 @@ class Elsewhere(unittest.TestCase):
         fetched = {path.split("/iter_")[1].split("/")[0] for method, path in self.proxy.paths if method == "GET" and "/iter_" in path}
         self.assertEqual(fetched, {f"{step:07}"}, "no file of another checkpoint")
 
+    def test_whatever_the_mark_in_the_store_says(self):
+        with open(os.path.join(self.saves, "latest_checkpointed_iteration.txt"), "w", encoding="ascii") as file:
+            file.write("999999")
+        self.check_went_on(self.steps[0])
+
     def test_of_a_foreign_tree_by_its_layout(self):
         for one in lists_below(self.store):
             os.unlink(one)

@@ -100,6 +100,7 @@ constexpr auto kRows = std::to_array<KeyRow>({
     {"outputs.to", &kTextOrNull, "null", "null | URL of a store", "", "directory in a store that what is below ${out} is copied to: each whole checkpoint while the job trains, and everything in the end", "remote_save_url output_url upload_to"},
     {"outputs.every", &kDuration, "10m", "a duration, 1s..24h", "", "how often logs, and files other than checkpoints, are copied while the job trains"},
     {"outputs.rate_limit", &kSize, "null", "null | bytes a second, as 200MiB", "", "at most so much is copied by a node while ranks run; null: as much as goes", "bandwidth bwlimit upload_rate"},
+    {"outputs.keep", &kNumberOrNull, "null", "1..1000 | null", "", "how many of the job's whole checkpoints stay in the store, the newest ones; null: all", "keep_last keep_checkpoints retention", "", 1, 1000},
     {"outputs.logs_to", &kTextOrNull, "null", "null | URL of a store", "", "directory in a store that logs are copied to, below the job's id: what is new while the job trains, and the rest in the end"},
     {"outputs.include", &kTexts, "[]", "list of patterns, at most 64", "", "which files below ${out} are copied; empty: all"},
 

@@ -17,6 +17,7 @@ namespace {
 
 using std::chrono::seconds;
 constexpr std::chrono::minutes kEvery{10};
+constexpr std::uint32_t kKeepMost = 1000;
 
 bool is_below(const std::string& path, const std::string& dir) {
   const auto normal = [](const std::string& text) {
@@ -48,6 +49,12 @@ void check_outputs(Draft& draft) {
   const v1::OutputSpec& outputs = draft.spec.outputs();
   if (outputs.to().empty() && !outputs.include().empty())
     draft.problem("outputs.include", "says what is uploaded, and outputs.to does not say where");
+  if (outputs.to().empty() && outputs.keep() > 0)
+    draft.problem("outputs.keep",
+                  "says how many checkpoints stay in the store, and outputs.to names none");
+  if (outputs.keep() > kKeepMost)
+    draft.problem("outputs.keep", fmt::format("{} is out of range ({})", outputs.keep(),
+                                              accepted_of("outputs.keep")));
   if (outputs.to().empty() && outputs.logs_to().empty()) {
     if (outputs.has_every() && outputs.every().seconds() != seconds(kEvery).count())
       draft.problem("outputs.every",

@@ -282,6 +282,13 @@ struct NodeClockSkewed {
   WallTime controller_time{};
   InstanceId instance = {};
 };
+// As in v1.RemoteCheckpoint.
+struct RemoteCheckpoint {
+  AttemptNo attempt;
+  std::int64_t step = 0;
+  bool mark = false;
+  friend bool operator==(const RemoteCheckpoint&, const RemoteCheckpoint&) = default;
+};
 // The node has uploaded what it has of the job's outputs, or has given up. With a step: of that
 // checkpoint; with `seal`: the mark that it is whole. Without: everything, after the node was
 // swept; once for each attempt and node that uploads. With `logs`: the same for logs.
@@ -295,6 +302,9 @@ struct OutputsUploaded {
   std::optional<std::int64_t> step = {};
   bool seal = false;
   std::string sums_sha256 = {};  // of its list of the checkpoint's sums; empty: it wrote none
+  // With `seal`: these are not in the store any more. `not_removed`: why others still are.
+  std::vector<RemoteCheckpoint> removed = {};
+  std::string not_removed = {};
   bool logs = false;
   WallTime node_time;
   WallTime controller_time{};

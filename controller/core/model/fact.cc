@@ -156,6 +156,9 @@ void take(const v1::OutputsUploaded& from, OutputsUploaded& to, std::string& /*u
   if (from.has_step()) to.step = from.step();
   to.seal = from.seal();
   if (is_sha256_hex(from.sums_sha256())) to.sums_sha256 = from.sums_sha256();
+  for (const v1::RemoteCheckpoint& one : from.removed())
+    to.removed.push_back({.attempt = AttemptNo(one.attempt()), .step = one.step()});
+  to.not_removed = from.not_removed();
   to.logs = from.logs();
 }
 
@@ -226,6 +229,12 @@ void put(v1::Fact& fact, const OutputsUploaded& from) {
   if (from.step) to.set_step(*from.step);
   to.set_seal(from.seal);
   to.set_sums_sha256(from.sums_sha256);
+  for (const RemoteCheckpoint& one : from.removed) {
+    v1::RemoteCheckpoint& removed = *to.add_removed();
+    removed.set_attempt(one.attempt.value);
+    removed.set_step(one.step);
+  }
+  to.set_not_removed(from.not_removed);
   to.set_logs(from.logs);
 }
 

@@ -1,7 +1,9 @@
 #include "controller/core/recovery/uploads.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <utility>
 
 #include "controller/core/model/spec_view.h"
 #include "controller/core/recovery/fence.h"
@@ -36,6 +38,56 @@ std::vector<NodeSums> sums_of(const AttemptRecord& attempt, std::int64_t step) {
   return sums;
 }
 
+// The whole checkpoints of the job that are in the store, the newest one first.
+std::vector<const CheckpointRecord*> uploaded_ones(const JobRecord& job) {
+  std::vector<const CheckpointRecord*> all;
+  for (const CheckpointRecord& one : job.checkpoints)
+    if (one.uploaded) all.push_back(&one);
+  std::ranges::sort(all, std::greater(), [](const CheckpointRecord* one) {
+    return std::pair(one->attempt.value, one->step);
+  });
+  return all;
+}
+
+// Those that are too many when this one is in the store. One that may be bad keeps no place.
+std::vector<RemoteCheckpoint> beyond_keep(const JobRecord& job, const AttemptRecord& attempt,
+                                          std::int64_t step) {
+  std::vector<RemoteCheckpoint> beyond;
+  if (job.spec.outputs().keep() == 0) return beyond;
+  std::uint32_t kept = 1;
+  std::set<AttemptNo> attempts = {attempt.number};
+  for (const CheckpointRecord* one : uploaded_ones(job)) {
+    if (one->attempt == attempt.number && one->step >= step) continue;
+    if (kept >= job.spec.outputs().keep()) {
+      beyond.push_back({.attempt = one->attempt, .step = one->step});
+      continue;
+    }
+    attempts.insert(one->attempt);
+    if (!one->quarantined) ++kept;
+  }
+  for (RemoteCheckpoint& one : beyond) one.mark = !attempts.contains(one.attempt);
+  return beyond;
+}
+
+// Of the checkpoints that nodes have on their disks, these alone are uploaded in the end.
+std::vector<RemoteCheckpoint> kept_ones(const JobRecord& job) {
+  std::vector<RemoteCheckpoint> kept;
+  if (job.spec.outputs().keep() == 0) return kept;
+  for (const CheckpointRecord* one : uploaded_ones(job))
+    kept.push_back({.attempt = one->attempt, .step = one->step});
+  const CheckpointRecord* newest = nullptr;
+  for (const CheckpointRecord& one : job.checkpoints)
+    if (!one.quarantined &&
+        (newest == nullptr ||
+         std::pair(one.attempt.value, one.step) > std::pair(newest->attempt.value, newest->step)))
+      newest = &one;
+  if (newest != nullptr && !newest->uploaded)
+    kept.push_back({.attempt = newest->attempt, .step = newest->step});
+  return kept;
+}
+
+UploadOrder everything(const JobRecord& job) { return {.step = {}, .kept = kept_ones(job)}; }
+
 struct Round {
   std::optional<UploadOrder> due;
   bool is_over = false;  // no checkpoint is left to upload
@@ -49,8 +101,10 @@ Round checkpoint_round(const JobRecord& job, const AttemptRecord& attempt, const
     if (!all_have && part.sent_step < sending.step)
       return {.due = UploadOrder{.step = sending.step}};
     if (all_have && &part == &sealing_part(attempt))
-      return {.due = UploadOrder{
-                  .step = sending.step, .seal = true, .sums = sums_of(attempt, sending.step)}};
+      return {.due = UploadOrder{.step = sending.step,
+                                 .seal = true,
+                                 .sums = sums_of(attempt, sending.step),
+                                 .remove = beyond_keep(job, attempt, sending.step)}};
     return {};
   }
   if (attempt.uploader_gone) return {.is_over = true};
@@ -72,9 +126,9 @@ std::optional<UploadOrder> upload_due(const JobRecord& job, const AttemptRecord&
     return runs ? checkpoint_round(job, attempt, part).due : std::nullopt;
   }
   // Of several nodes one may be lost; the others wait for it only as long as the job does.
-  if (is_final(job.phase) && attempt.uploaders > 1) return UploadOrder();
+  if (is_final(job.phase) && attempt.uploaders > 1) return everything(job);
   const Round round = checkpoint_round(job, attempt, part);
-  return round.is_over ? UploadOrder() : round.due;
+  return round.is_over ? everything(job) : round.due;
 }
 
 std::optional<UploadOrder> checkpoint_lost(const Ledger& ledger, const Presence& presence,

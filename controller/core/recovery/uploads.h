@@ -29,6 +29,7 @@ struct UploadOrder {
   std::optional<std::int64_t> step;
   bool seal = false;
   std::vector<NodeSums> sums = {};
+  std::vector<RemoteCheckpoint> remove = {}, kept = {};
   bool logs = false;
   friend bool operator==(const UploadOrder&, const UploadOrder&) = default;
 };

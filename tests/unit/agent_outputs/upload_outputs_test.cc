@@ -10,8 +10,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
+#include <utility>
 
+#include "agent/outputs/stored_checkpoint.h"
 #include "agent/outputs/upload_checkpoint.h"
 #include "common/digest/sha256.h"
 
@@ -75,7 +78,10 @@ class UploadOutputs : public testing::Test {
                  .away_most = std::chrono::milliseconds(1)});
   }
   Uploaded upload() {
-    return with_work([](const UploadWork& work) { return upload_outputs(work, "megatron"); });
+    return with_work([this](const UploadWork& work) {
+      return upload_outputs(
+          work, {.layout = "megatron", .dir = work.upload.dir() + "/checkpoints", .kept = kept_});
+    });
   }
   [[nodiscard]] std::string there(const std::string& name) const {
     return text_of(store() / "runs/7" / name);
@@ -116,6 +122,7 @@ class UploadOutputs : public testing::Test {
   std::string key_;
   std::string node_ = "n1";
   bool has_others_ = false;
+  std::set<std::pair<std::string, std::int64_t>> kept_;
 };
 
 TEST_F(UploadOutputs, TheFilesOfTheJobAreListedAndNothingElse) {
@@ -300,6 +307,98 @@ TEST_F(UploadOutputs, AllThatIsUploadedInTheEndHasASum) {
   ASSERT_TRUE(sums);
   EXPECT_THAT(*sums, testing::SizeIs(3)) << "what was sent before is in it";
   EXPECT_FALSE(fs::exists(store() / "runs/7/.muster-upload"));
+}
+
+// Regression: what was uploaded in the end went over a checkpoint of another job with this URL, and
+// its list stayed.
+TEST_F(UploadOutputs, AListGoesBeforeItsFilesAreOtherOnes) {
+  save(100, "weights");
+  save(200, "more");
+  let_time_pass();
+  for (const std::int64_t step : {100, 200}) {
+    const Uploaded sent = upload_step(step);
+    EXPECT_EQ(seal(step, {{.node = "n1", .sha256 = sent.sums_sha256}}).problem, "");
+    thaw_one(place(step), nullptr);
+  }
+  const fs::path lists = store() / "runs/7/checkpoints/attempt-1/.muster";
+  save(100, "WEIGHTS");
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_FALSE(fs::exists(lists / "step-100.sha256"));
+  EXPECT_TRUE(fs::exists(lists / "step-200.sha256"));
+  save(200, "MORE");
+  EXPECT_EQ(upload_step(200).problem, "");
+  EXPECT_FALSE(fs::exists(lists / "step-200.sha256"));
+  EXPECT_TRUE(are_true(lists.parent_path(), ".muster/step-200/n1.sha256"));
+}
+
+TEST_F(UploadOutputs, ListsThatTheJobHasAreNoOutputs) {
+  save(100, "weights");
+  write("checkpoints/attempt-1/.muster/step-100.sha256", "of a copy");
+  write(".muster/x", "of a copy");
+  write("muster/x", "an output");
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_FALSE(fs::exists(store() / "runs/7/checkpoints/attempt-1/.muster"));
+  EXPECT_EQ(there("muster/x"), "an output");
+}
+
+TEST_F(UploadOutputs, ACheckpointIsRemovedByItsLists) {
+  for (const std::int64_t step : {100, 200}) {
+    save(step, "weights");
+    const Uploaded sent = upload_step(step);
+    EXPECT_EQ(seal(step, {{.node = "n1", .sha256 = sent.sums_sha256}}).problem, "");
+  }
+  const fs::path saves = store() / "runs/7/checkpoints/attempt-1";
+  std::ofstream(saves / "iter_0000100/of another") << "stays";
+  const auto remove = [&](std::int64_t step, bool with_mark) {
+    return with_work([&](const UploadWork& work) {
+      const auto layout = engine::make_layout("megatron");
+      const auto removed = remove_checkpoint(work, {.dir = "checkpoints/attempt-1", .step = step},
+                                             **layout, with_mark);
+      return removed ? Uploaded() : Uploaded::failed(removed.error());
+    });
+  };
+  EXPECT_EQ(remove(100, false).problem, "");
+  EXPECT_EQ(text_of(saves / "iter_0000100/of another"), "stays") << "it is in no list";
+  EXPECT_FALSE(fs::exists(saves / "iter_0000100/__0_0.distcp"));
+  EXPECT_FALSE(fs::exists(saves / ".muster/step-100.sha256"));
+  EXPECT_FALSE(fs::exists(saves / ".muster/step-100"));
+  EXPECT_TRUE(are_true(saves, ".muster/step-200/n1.sha256"));
+  EXPECT_EQ(there("checkpoints/attempt-1/latest_checkpointed_iteration.txt"), "200");
+  EXPECT_EQ(remove(100, false).problem, "") << "it is removed already";
+  EXPECT_EQ(remove(200, true).problem, "");
+  EXPECT_FALSE(fs::exists(saves / "iter_0000200"));
+  EXPECT_FALSE(fs::exists(saves / "latest_checkpointed_iteration.txt"));
+}
+
+TEST_F(UploadOutputs, AListThatNamesFilesElsewhereRemovesNothing) {
+  save(100, "weights");
+  EXPECT_EQ(upload_step(100).problem, "");
+  const fs::path saves = store() / "runs/7/checkpoints/attempt-1";
+  std::ofstream(store() / "runs/7/checkpoints/precious") << "stays";
+  std::ofstream(saves / ".muster/step-100/n2.sha256") << std::string(64, 'a') << "  ../precious\n";
+  const Uploaded removed = with_work([&](const UploadWork& work) {
+    const auto layout = engine::make_layout("megatron");
+    const auto done =
+        remove_checkpoint(work, {.dir = "checkpoints/attempt-1", .step = 100}, **layout, true);
+    return done ? Uploaded() : Uploaded::failed(done.error());
+  });
+  EXPECT_THAT(removed.problem, HasSubstr("has the name '../precious'"));
+  EXPECT_TRUE(fs::exists(store() / "runs/7/checkpoints/precious"));
+  EXPECT_TRUE(fs::exists(saves / "iter_0000100/__0_0.distcp"));
+}
+
+TEST_F(UploadOutputs, InTheEndThoseThatAreKeptAreUploaded) {
+  for (const std::int64_t step : {100, 200, 300})
+    write(fmt::format("checkpoints/attempt-1/iter_{:07}/mp_rank_00/model_optim_rng.pt", step), "w");
+  write("checkpoints/attempt-1/latest_checkpointed_iteration.txt", "300");
+  write("checkpoints/notes", "an output");
+  kept_ = {{"attempt-1", 300}, {"attempt-2", 200}};
+  EXPECT_EQ(upload().problem, "");
+  const fs::path saves = store() / "runs/7/checkpoints/attempt-1";
+  EXPECT_FALSE(fs::exists(saves / "iter_0000100"));
+  EXPECT_FALSE(fs::exists(saves / "iter_0000200"));
+  EXPECT_TRUE(fs::exists(saves / "iter_0000300/mp_rank_00/model_optim_rng.pt"));
+  EXPECT_EQ(there("checkpoints/notes"), "an output");
 }
 
 // An agent of an earlier release has remembered files without sums.

@@ -48,6 +48,8 @@ TEST_F(StageCheckpoint, IsFetchedAlone) {
                                              "latest_checkpointed_iteration.txt"}));
   EXPECT_EQ(state->objects(), 3U);
   EXPECT_EQ(text_of(tree("a1") / "iter_0000100/n2.distcp"), "hundredn2");
+  EXPECT_EQ(text_of(tree("a1") / "latest_checkpointed_iteration.txt"), "100")
+      << "in the store it is of the newest step";
   ASSERT_TRUE(stage("a1", "j2"));
   EXPECT_EQ(fetched_, 0U) << "the node has it";
 }
@@ -114,11 +116,81 @@ TEST_F(StageCheckpoint, ANewerOneThatIsWrittenMeanwhileDoesNotMatter) {
   save(100, "hundred");
   step_ = 100;
   at_ = [this](const std::string& what) {
-    if (what == "listing again") write("a1/iter_0000300/n1.distcp", "three hundred");
+    if (what == "listing again") save(300, "three hundred");
   };
   const auto state = stage("a1");
-  EXPECT_TRUE(state) << state.error().message;
+  ASSERT_TRUE(state) << state.error().message;
   EXPECT_FALSE(staged().contains("iter_0000300/n1.distcp"));
+  at_ = nullptr;
+  const auto later = stage("a1", "j2");
+  ASSERT_TRUE(later) << later.error().message;
+  EXPECT_EQ(later->contents_sha256(), state->contents_sha256())
+      << "the mark in the store is another one now";
+  began_with_ = state->contents_sha256();
+  const auto again = stage("a1", "j3");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->contents_sha256(), state->contents_sha256());
+}
+
+TEST_F(StageCheckpoint, AListWithoutAFileProvesNothing) {
+  save(100, "hundred");
+  step_ = 100;
+  write("a1/" + store::step_sums_name(100), "");
+  auto state = stage("a1");
+  ASSERT_FALSE(state);
+  EXPECT_THAT(state.error().message, HasSubstr("'.muster/step-100.sha256': it has no file"));
+  save(100, "hundred");
+  const std::string list = store::node_sums_name(100, "n1");
+  write("a1/" + list, "");
+  write("a1/" + store::step_sums_name(100), store::sums_text({{list, sha256_hex("")}}));
+  state = stage("a1");
+  ASSERT_FALSE(state);
+  EXPECT_THAT(state.error().message, HasSubstr("it has no file"));
+}
+
+TEST_F(StageCheckpoint, WhatTheSpecNamesIsFetchedAsItIs) {
+  save(100, "hundred");
+  write("a1/iter_0000100/n2.distcp", "HUNDREDn2");
+  step_ = 100;
+  include_ = {"iter_0000100/**"};
+  const auto state = stage("a1");
+  ASSERT_TRUE(state) << state.error().message;
+  EXPECT_EQ(staged(), (std::set<std::string>{"iter_0000100/n1.distcp", "iter_0000100/n2.distcp"}));
+}
+
+TEST_F(StageCheckpoint, AListThatIsRepairedIsBelieved) {
+  save(100, "hundred");
+  const fs::path list = store() / "a1" / store::node_sums_name(100, "n2");
+  const std::string text = text_of(list);
+  const auto time = fs::last_write_time(list);
+  step_ = 100;
+  write("a1/" + store::node_sums_name(100, "n2"), std::string(text.size(), 'x'));
+  fs::last_write_time(list, time);
+  ASSERT_FALSE(stage("a1"));
+  write("a1/" + store::node_sums_name(100, "n2"), text);
+  fs::last_write_time(list, time);
+  const auto state = stage("a1");
+  EXPECT_TRUE(state) << state.error().message;
+}
+
+// With disks of their own, each has uploaded a file of this name; one is there.
+TEST_F(StageCheckpoint, AFileOfTwoNodesMayBeOfEither) {
+  save(100, "hundred");
+  store::Sums lists;
+  for (const std::string node : {"n1", "n2"}) {
+    const std::string list = store::sums_text({{"iter_0000100/common.pt", sha256_hex(node)}});
+    write("a1/" + store::node_sums_name(100, node), list);
+    lists.emplace(store::node_sums_name(100, node), sha256_hex(list));
+  }
+  write("a1/" + store::step_sums_name(100), store::sums_text(lists));
+  step_ = 100;
+  for (const std::string node : {"n2", "n1"}) {
+    write("a1/iter_0000100/common.pt", node);
+    const auto state = stage("a1", node);
+    EXPECT_TRUE(state) << state.error().message;
+  }
+  write("a1/iter_0000100/common.pt", "n3");
+  EXPECT_FALSE(stage("a1"));
 }
 
 }  // namespace

@@ -153,6 +153,56 @@ TEST_F(UploadsTest, TheSealHasTheListsOfAllNodes) {
   EXPECT_THAT(sums_due("n0"), testing::IsEmpty()) << "n0 has none of this step";
 }
 
+TEST_F(UploadsTest, OldOnesAreRemovedWhenANewOneIsThere) {
+  v1::JobSpec two = spec();
+  two.mutable_outputs()->set_keep(2);
+  submit(two);
+  start();
+  const auto seal_of = [&](std::int64_t step) {
+    checkpoint(step);
+    sent("n0", step);
+    const AttemptRecord& attempt = *job().current();
+    const auto order = upload_due(job(), attempt, *attempt.part(NodeName("n0")));
+    EXPECT_TRUE(order && order->seal);
+    return order ? order->remove : std::vector<RemoteCheckpoint>();
+  };
+  const auto sealed = [&](std::int64_t step, const std::vector<std::int64_t>& removed) {
+    v1::Fact what = world_.fact("j", 1);
+    v1::OutputsUploaded& end = *what.mutable_outputs_uploaded();
+    end.set_step(step);
+    end.set_seal(true);
+    for (const std::int64_t one : removed) {
+      end.add_removed()->set_attempt(1);
+      end.mutable_removed()->rbegin()->set_step(one);
+    }
+    world_.report("n0", std::move(what));
+  };
+  const auto steps = [](const std::vector<RemoteCheckpoint>& all) {
+    std::vector<std::int64_t> found;
+    for (const RemoteCheckpoint& one : all) found.push_back(one.step);
+    return found;
+  };
+  EXPECT_THAT(seal_of(100), testing::IsEmpty());
+  sealed(100, {});
+  EXPECT_THAT(seal_of(200), testing::IsEmpty());
+  sealed(200, {});
+  EXPECT_THAT(steps(seal_of(300)), testing::ElementsAre(100));
+  sealed(300, {});
+  EXPECT_TRUE(is_uploaded(100)) << "the node could not remove it";
+  EXPECT_THAT(steps(seal_of(400)), testing::ElementsAre(200, 100));
+  sealed(400, {100, 200});
+  EXPECT_FALSE(is_uploaded(100));
+  EXPECT_FALSE(is_uploaded(200));
+  EXPECT_TRUE(is_uploaded(300));
+  checkpoint(500);
+  sent("n0", 500, false, "the store has no space");
+  run_well();
+  EXPECT_EQ(due("n0"), "everything");
+  const AttemptRecord& attempt = *job().current();
+  EXPECT_THAT(steps(upload_due(job(), attempt, *attempt.part(NodeName("n0")))->kept),
+              testing::ElementsAre(400, 300, 500));
+}
+
 TEST_F(UploadsTest, ItIsReportedOnce) {
   submit(spec());
   run_well();

@@ -252,6 +252,8 @@ std::vector<core::Event> one_of_every_kind() {
                             .step = 1ll << 33,
                             .seal = true,
                             .sums_sha256 = std::string(64, 'b'),
+                            .removed = {{.attempt = AttemptNo(1), .step = 1ll << 34}},
+                            .not_removed = "attempt 1, step 2: 403",
                             .logs = true,
                             .node_time = when,
                             .controller_time = when + Duration(9),

@@ -171,6 +171,7 @@ const std::vector<Sample>& samples() {
       {"outputs.to", "obs://bucket/runs"},
       {"outputs.every", "1m", kUploads},
       {"outputs.rate_limit", "200MiB", kUploads},
+      {"outputs.keep", "3", kUploads},
       {"outputs.include", "['*.pt']", kUploads},
       {"outputs.logs_to", "obs://bucket/logs"},
       {"observe.profile", "true", kMegatron},
