@@ -24,7 +24,7 @@ plog = os.path.join(os.environ["ASCEND_PROCESS_LOG_PATH"], "debug/plog")
 os.makedirs(plog)
 with open(os.path.join(plog, "plog-17_20260107224103518.log"), "w") as engine:
     line = 0
-    while not os.path.exists(until):
+    while line == 0 or not os.path.exists(until):
         for _ in range(100):
             line += 1
             print(f"rank {rank}, line {line}: " + "x" * (line % 70), flush=line % 100 == 0)
@@ -99,7 +99,9 @@ class LogsTo(unittest.TestCase):
         return self.cluster.muster("logs", "--raw", *which, job, text=False, code=0).out
 
     def events(self, job, kind):
-        return [event for event in map(json.loads, self.cluster.output("events", "-o", "jsonl", job).splitlines()) if event["type"] == kind]
+        """Also those behind the job's end, which `muster events JOB` does not print."""
+        every = map(json.loads, self.cluster.output("events", "-o", "jsonl").splitlines())
+        return [event for event in every if event["type"] == kind and event.get("jobId") == job]
 
     def wait_for_logs(self, job, count=2):
         wait_until(lambda: len(self.events(job, "logs-uploaded") + self.events(job, "logs-incomplete")) >= count, what="the end of the logs' upload")
@@ -175,6 +177,31 @@ class LogsTo(unittest.TestCase):
         for attempt in (1, 2):
             self.assertEqual(self.text(job, "rank-0", attempt), self.printed(job, "--rank", "0", "--attempt", str(attempt)))
             self.assertNotEqual(self.text(job, "rank-0", attempt), b"")
+
+    def test_they_are_read_without_a_controller(self):
+        os.mkdir(self.until)
+        job = self.submit("read")
+        self.cluster.wait(job)
+        self.wait_for_logs(job)
+        whichs = [("--rank", "1", "--raw"), ("--rank", "0"), ("--rank", "0", "--tail", "3"), ("--auxiliary", "setup"), ("--grep", "line 30", "--rank", "0-1")]
+        expected = [sorted(self.cluster.muster("logs", *which, job, text=False, code=0).out.split(b"\n")) for which in whichs]
+        self.cluster.kill("controller")
+        port = serve_rclone(self, "webdav", self.store, "--dir-cache-time", "0")
+        end = ("webdav://out/logs/" + job, "--endpoint", f"http://127.0.0.1:{port}")
+        for place in ((os.path.join(self.store, "logs", job),), end, ("dir://d/logs/" + job, "--endpoint", self.store)):
+            for which, lines in zip(whichs, expected):
+                found = self.cluster.muster("logs", *which, *place, text=False, code=0).out
+                self.assertEqual(sorted(found.split(b"\n")), lines, (place, which))
+        self.assertIn(b"is not in the store", self.without_a_segment(job))
+        self.cluster.muster("logs", self.cluster.path("work"), code=10)
+        self.cluster.muster("logs", "dir://d/logs/" + job, code=64)
+        self.cluster.muster("logs", "-f", os.path.join(self.store, "logs", job), code=64)
+        self.cluster.muster("logs", "webdav://out/none", *end[1:], code=13)
+
+    def without_a_segment(self, job):
+        segments = self.segments(job, "rank-0")
+        os.rename(segments[0], segments[0].replace("/000001-", "/000002-"))
+        return self.cluster.muster("logs", "--rank", "0", os.path.join(self.store, "logs", job), text=False, code=0).out
 
     def test_a_wrong_key_ends_the_upload_with_a_sentence(self):
         self.cluster.muster("store", "add", "dav2", "webdav://out/wrong", "--endpoint", f"http://{self.proxy.address}", "--user", "bob", stdin="no", code=0)

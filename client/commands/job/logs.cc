@@ -1,5 +1,5 @@
 // muster logs: prints what the ranks and the other processes of a job wrote, from the controller's
-// copy, or from a directory with what outputs.logs_to has made.
+// copy, or from what outputs.logs_to has made in a store.
 #include <fmt/format.h>
 #include <re2/re2.h>
 
@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,14 +16,17 @@
 #include "client/commands/call/call.h"
 #include "client/commands/call/commands.h"
 #include "client/commands/call/out.h"
+#include "client/commands/call/secret_value.h"
 #include "client/commands/follow/bar_pace.h"
 #include "client/commands/follow/lasting_streams.h"
 #include "client/commands/follow/line_cutter.h"
 #include "client/commands/follow/log_label.h"
+#include "client/commands/job/store_reader.h"
 #include "client/commands/job/stored_logs.h"
 #include "client/render/style.h"
 #include "client/render/text.h"
 #include "common/base/time.h"
+#include "common/io/file.h"
 #include "common/proto/proto_time.h"
 #include "common/store/store_url.h"
 
@@ -31,6 +35,8 @@ namespace {
 
 constexpr const char* kNameCharacters =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
+constexpr std::size_t kProfileFileMost = 1 << 20;
 
 struct LogsOptions {
   std::string job;
@@ -44,6 +50,9 @@ struct LogsOptions {
   std::uint64_t tail = 0;  // 0: not set
   std::string timeout;
   bool raw = false;
+  // How a store is reached, as in `muster store add`.
+  v1::StoreProfile profile;
+  std::string key_file, ca_file, host_key_file;
 };
 
 // Prints whole lines, with labels if several logs are shown. On a terminal, lines keep their
@@ -275,24 +284,50 @@ void tell_scripts(const v1::Job& job, const v1::ReadLogsRequest& request) {
   }
 }
 
-// The directory that the words name in place of a job. Nothing: they name a job.
-Result<std::optional<std::filesystem::path>> named_directory(const std::string& job) {
-  constexpr std::string_view kDirectory = "dir://";
-  if (job.starts_with('/') || job.starts_with("./") || job.starts_with("../") || job == ".")
-    return std::optional(std::filesystem::path(job));
-  if (!store::is_url(job)) return std::optional<std::filesystem::path>();
-  const auto url = store::parse_url(job);
+// What the words name in place of a job: a directory, or the URL of a place in a store.
+struct Place {
+  std::filesystem::path dir;
+  std::optional<store::Url> url = std::nullopt;
+};
+// Nothing: they name a job.
+Result<std::optional<Place>> named_place(const LogsOptions& options) {
+  const std::string& job = options.job;
+  const bool is_dir = job.starts_with('/') || job.starts_with("./") || job.starts_with("../");
+  if (is_dir || job == ".") return std::optional(Place{.dir = job});
+  if (!store::is_url(job)) return std::optional<Place>();
+  auto url = store::parse_url(job);
   if (!url)
     return fail(Error(url.error()).in(fmt::format("reading logs of '{}'", render::printable(job))));
-  const std::string place =
-      job.starts_with(kDirectory)
-          ? fmt::format("name the directory that the store has for {}{}, with '{}' behind it",
-                        kDirectory, url->place, url->path)
-          : fmt::format("copy them first (`rclone copy REMOTE:{}/{} DIR`), and name that directory",
-                        url->place, url->path);
-  return fail(ErrorCode::InvalidArgument,
-              fmt::format("reading logs of '{}': this command reads directories: {}",
-                          render::printable(job), render::printable(place)));
+  if (url->scheme != store::Scheme::Directory)
+    return std::optional(Place{.dir = {}, .url = *std::move(url)});
+  const std::string& endpoint = options.profile.endpoint();
+  if (!endpoint.starts_with('/'))
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("reading logs of '{}': --endpoint has to be the absolute path of "
+                            "dir://{} on this machine",
+                            render::printable(job), render::printable(url->place)));
+  return std::optional(Place{.dir = std::filesystem::path(endpoint) / url->path});
+}
+
+Result<StoreReader> reader_of(const LogsOptions& options, const store::Url& url) {
+  v1::StoreProfile profile = options.profile;
+  for (const auto& [file, set] :
+       {std::pair(&options.ca_file, &v1::StoreProfile::mutable_ca),
+        std::pair(&options.host_key_file, &v1::StoreProfile::mutable_host_key)}) {
+    if (file->empty()) continue;
+    auto text = io::read_file(*file, kProfileFileMost);
+    if (!text) return fail(std::move(text.error()));
+    *(profile.*set)() = *std::move(text);
+  }
+  std::string key;
+  if (!profile.user().empty()) {
+    auto value =
+        read_secret_value({.file = options.key_file,
+                           .what = fmt::format("key of '{}'", render::printable(profile.user()))});
+    if (!value) return fail(std::move(value.error()));
+    key = *std::move(value);
+  }
+  return StoreReader::make(std::move(profile), url, key);
 }
 
 Result<void> check_for_directory(const LogsOptions& options) {
@@ -321,23 +356,30 @@ bool is_wanted(const LogLabel& label, const v1::ReadLogsRequest& request) {
   });
 }
 
-Result<int> stored_logs(const Context& context, const LogsOptions& options,
-                        const v1::ReadLogsRequest& request, std::unique_ptr<const RE2> grep,
-                        const std::filesystem::path& dir) {
-  if (auto sound = check_for_directory(options); !sound) return fail(std::move(sound.error()));
-  auto logs = find_stored_logs(dir);
-  if (!logs) return fail(std::move(logs.error()));
-  const std::uint32_t latest = logs->back().label.attempt;
+void keep_wanted(std::vector<StoredLog>& logs, const LogsOptions& options,
+                 const v1::ReadLogsRequest& request) {
+  const std::uint32_t latest = logs.back().label.attempt;
   const std::uint32_t attempt = request.attempt() > 0 ? request.attempt() : latest;
   const bool ranks_too = options.auxiliaries.empty() || !options.ranks.empty();
-  std::erase_if(*logs, [&](const StoredLog& log) {
+  std::erase_if(logs, [&](const StoredLog& log) {
     return (!request.all_attempts() && log.label.attempt != attempt) ||
            (log.label.auxiliary.empty() && !ranks_too) || !is_wanted(log.label, request);
   });
-  Printer printer(context, options.raw, std::move(grep), logs->size() != 1);
-  for (const StoredLog& log : *logs) {
-    auto read = read_stored_log(log, options.tail,
-                                [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });
+}
+
+// Reads one log after another. `fetch` says where its segments are, and keeps them there meanwhile.
+using Fetch = std::function<Result<void>(const StoredLog& log,
+                                         const std::function<Result<void>(StoredLog)>&)>;
+Result<int> print_stored(const Context& context, const LogsOptions& options,
+                         const v1::ReadLogsRequest& request, std::unique_ptr<const RE2> grep,
+                         std::vector<StoredLog> logs, const Fetch& fetch) {
+  keep_wanted(logs, options, request);
+  Printer printer(context, options.raw, std::move(grep), logs.size() != 1);
+  for (const StoredLog& log : logs) {
+    auto read = fetch(log, [&](const StoredLog& there) {
+      return read_stored_log(there, options.tail,
+                             [&](const v1::ReadLogsResponse& chunk) { printer.add(chunk); });
+    });
     printer.flush();
     flush_out();
     if (!read) return fail(std::move(read.error()));
@@ -346,14 +388,45 @@ Result<int> stored_logs(const Context& context, const LogsOptions& options,
   return kOk;
 }
 
+Result<int> stored_logs(const Context& context, const LogsOptions& options,
+                        const v1::ReadLogsRequest& request, std::unique_ptr<const RE2> grep,
+                        const Place& place) {
+  if (auto sound = check_for_directory(options); !sound) return fail(std::move(sound.error()));
+  if (!place.url) {
+    auto logs = find_stored_logs(place.dir);
+    if (!logs) return fail(std::move(logs.error()));
+    return print_stored(context, options, request, std::move(grep), *std::move(logs),
+                        [](const StoredLog& log, const auto& read) { return read(log); });
+  }
+  auto reader = reader_of(options, *place.url);
+  if (!reader)
+    return fail(std::move(reader.error())
+                    .in(fmt::format("reading logs of '{}'", render::printable(options.job))));
+  const auto names = reader->list();
+  if (!names) return fail(Error(names.error()));
+  auto logs = stored_logs_of(*names);
+  if (!logs) return fail(std::move(logs.error()));
+  return print_stored(context, options, request, std::move(grep), *std::move(logs),
+                      [&](const StoredLog& log, const auto& read) -> Result<void> {
+                        const auto dir = TemporaryDir::make();
+                        if (!dir) return fail(Error(dir.error()));
+                        std::vector<std::string> of_log;
+                        for (const std::string& name : *names)
+                          if (std::filesystem::path(name).parent_path() == log.dir)
+                            of_log.push_back(name);
+                        if (auto copied = reader->copy(of_log, dir->path()); !copied) return copied;
+                        return read({.label = log.label, .dir = dir->path() / log.dir});
+                      });
+}
+
 Result<int> logs(const Context& context, const LogsOptions& options) {
   auto request = request_of(options);
   if (!request) return fail(request.error());
   auto grep = grep_of(options.grep);
   if (!grep) return fail(std::move(grep.error()));
-  const auto dir = named_directory(options.job);
-  if (!dir) return fail(Error(dir.error()));
-  if (*dir) return stored_logs(context, options, *request, std::move(*grep), **dir);
+  const auto place = named_place(options);
+  if (!place) return fail(Error(place.error()));
+  if (*place) return stored_logs(context, options, *request, std::move(*grep), **place);
   return connected(
       context, options.timeout, [&](const Session& session, Interrupt& interrupt) -> Result<int> {
         v1::GetJobRequest which;
@@ -383,6 +456,39 @@ Result<int> logs(const Context& context, const LogsOptions& options) {
           fmt::print(stderr, "no log lines{}\n", why_none(session, interrupt, options));
         return kOk;
       });
+}
+
+// As in `muster store add`.
+void add_store_options(CLI::App& command, LogsOptions& options) {
+  v1::StoreProfile* const profile = &options.profile;
+  using Field = std::string* (v1::StoreProfile::*)();
+  const auto add = [&](const char* name, const char* help, const char* type, Field field) {
+    command
+        .add_option_function<std::string>(
+            name, [profile, field](const std::string& value) { *(profile->*field)() = value; },
+            help)
+        ->type_name(type)
+        ->group("Of a store");
+  };
+  add("--endpoint", "where it is; of dir:// its path here", "URL",
+      &v1::StoreProfile::mutable_endpoint);
+  add("--region", "as in cn-north-4", "NAME", &v1::StoreProfile::mutable_region);
+  add("--user", "access key ID, or the name of the user", "ID", &v1::StoreProfile::mutable_user);
+  add("--proxy", "http://HOST:PORT", "URL", &v1::StoreProfile::mutable_proxy);
+  command
+      .add_flag_callback(
+          "--path-style", [profile] { profile->set_path_style(true); },
+          "the bucket is in the path, not in the host's name")
+      ->group("Of a store");
+  command.add_option("--key-file", options.key_file, "read the key from this file")
+      ->type_name("FILE")
+      ->group("Of a store");
+  command.add_option("--ca", options.ca_file, "the endpoint's own CA (PEM)")
+      ->type_name("FILE")
+      ->group("Of a store");
+  command.add_option("--host-key", options.host_key_file, "of sftp: what ssh-keyscan prints")
+      ->type_name("FILE")
+      ->group("Of a store");
 }
 
 }  // namespace
@@ -417,14 +523,17 @@ void add_logs(CLI::App& app, Context& context, int& exit) {
   add_timeout_option(*command, options->timeout, "at most this long (exit 4)");
   command->add_flag("--raw", options->raw,
                     "the bytes as they are, of one --rank, or of one --auxiliary and its --node");
+  add_store_options(*command, *options);
   command->footer(
       "examples:     muster logs llama-7b -f --rank 0\n"
       "              muster logs llama-7b --attempt all --grep 'Error|Traceback'\n"
       "              muster logs llama-7b --node n07 --since 10m\n"
       "              muster logs llama-7b --auxiliary setup --node n07\n"
-      "              muster logs /mnt/bucket/logs/JOB --rank 0\n"
-      "In place of a job a directory may stand, if it begins with / or ./: one that has what "
-      "outputs.logs_to has made for a job, or a copy of it. No controller is asked then.\n"
+      "              muster logs ./JOB --rank 0\n"
+      "              muster logs obs://bucket/logs/JOB --endpoint URL --user AKID < secret-key\n"
+      "In place of a job may stand what outputs.logs_to has made of it: a directory that begins "
+      "with / or ./, or a URL, which is read with this machine's rclone. No controller is asked "
+      "then. With --user, the key is read from standard input, or typed.\n"
       "A terminal shows the programs' colours (NO_COLOR: none), and of one --rank progress bars as "
       "they move; of several logs a bar's states are lines, one a second.\n"
       "A pipe gets the bytes as they are.\n"

@@ -113,6 +113,23 @@ Result<std::pair<std::size_t, std::size_t>> begin_of_tail(const Segments& segmen
 
 }  // namespace
 
+namespace {
+
+Result<std::vector<StoredLog>> in_order(std::vector<StoredLog> logs, const std::string& where) {
+  if (logs.empty())
+    return fail(ErrorCode::NotFound,
+                fmt::format("{} has no logs of a job: name the directory with attempt-1 in it, "
+                            "which is the job's id below outputs.logs_to",
+                            where));
+  std::ranges::sort(logs, {}, [](const StoredLog& log) {
+    return std::tuple(log.label.attempt, !log.label.auxiliary.empty(), log.label.rank,
+                      log.label.auxiliary, log.label.node);
+  });
+  return logs;
+}
+
+}  // namespace
+
 Result<std::vector<StoredLog>> find_stored_logs(const fs::path& dir) {
   std::error_code wrong;
   std::vector<StoredLog> logs;
@@ -125,16 +142,20 @@ Result<std::vector<StoredLog>> find_stored_logs(const fs::path& dir) {
         logs.push_back({.label = *std::move(label), .dir = dir / attempt_name / name});
   }
   if (wrong) return fail_errno(fmt::format("reading logs in '{}'", dir.string()), wrong.value());
-  if (logs.empty())
-    return fail(ErrorCode::NotFound,
-                fmt::format("'{}' has no logs of a job: name the directory with attempt-1 in it, "
-                            "which is the job's id below outputs.logs_to",
-                            dir.string()));
-  std::ranges::sort(logs, {}, [](const StoredLog& log) {
-    return std::tuple(log.label.attempt, !log.label.auxiliary.empty(), log.label.rank,
-                      log.label.auxiliary, log.label.node);
-  });
-  return logs;
+  return in_order(std::move(logs), fmt::format("'{}'", dir.string()));
+}
+
+Result<std::vector<StoredLog>> stored_logs_of(const std::vector<std::string>& names) {
+  std::map<fs::path, LogLabel> labels;
+  for (const std::string& name : names) {
+    const fs::path path(name), dir = path.parent_path();
+    const auto attempt = number_behind(dir.parent_path().native(), "attempt-");
+    if (!attempt || !store::parse_log_segment(path.filename().native())) continue;
+    if (auto label = label_of_dir(*attempt, dir.filename())) labels.emplace(dir, *std::move(label));
+  }
+  std::vector<StoredLog> logs;
+  for (auto& [dir, label] : labels) logs.push_back({.label = std::move(label), .dir = dir});
+  return in_order(std::move(logs), "the place in the store");
 }
 
 Result<void> read_stored_log(const StoredLog& log, std::uint64_t tail, const TakeLog& take) {

@@ -23,6 +23,8 @@ struct StoredLog {
 // Logs of ranks and of other processes, without process logs: by attempt, ranks first. NotFound:
 // the directory has none.
 Result<std::vector<StoredLog>> find_stored_logs(const std::filesystem::path& dir);
+// The same from the names of all files below that directory; `dir` is then below it, too.
+Result<std::vector<StoredLog>> stored_logs_of(const std::vector<std::string>& names);
 
 using TakeLog = std::function<void(const v1::ReadLogsResponse&)>;
 // Gives its bytes, and says where some are missing. `tail`: only so many of its last lines; 0: all.

@@ -51,10 +51,12 @@ TEST(Outbox, EachUploadIsAFactOfItsOwn) {
     fact.mutable_outputs_uploaded()->set_seal(seal);
     return fact;
   };
+  v1::Fact logs;
+  logs.mutable_outputs_uploaded()->set_logs(true);
   const std::vector<v1::Fact> all = {uploaded(100, false), uploaded(100, true),
-                                     uploaded(200, false), uploaded({}, false)};
+                                     uploaded(200, false), uploaded({}, false), logs};
   outbox.gather(kRun, all, kAll);
-  EXPECT_EQ(outbox.take().facts_size(), 4);
+  EXPECT_EQ(outbox.take().facts_size(), 5);
   outbox.gather(kRun, all, kAll);
   EXPECT_TRUE(outbox.empty());
 }

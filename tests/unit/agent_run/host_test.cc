@@ -524,6 +524,9 @@ TEST_F(HostTest, UploadsThatHaveEndedAreRemembered) {
       agent.host().note_outputs(kRun, uploaded(150, false, 4));
       agent.host().note_outputs(kRun, uploaded({}, false, 5));
       agent.host().note_outputs(kRun, uploaded({}, false, 6));
+      RunSeen::Outputs logs = uploaded({}, false, 7);
+      logs.logs = true;
+      agent.host().note_outputs(kRun, logs);
     });
   }
   HostIncarnation agent(dir_.path() / "state");
@@ -534,15 +537,19 @@ TEST_F(HostTest, UploadsThatHaveEndedAreRemembered) {
   EXPECT_EQ(seen.checkpoint_sealed->step, 100);
   EXPECT_EQ(seen.outputs->files, 5U) << "once";
   EXPECT_EQ(seen.outputs->problem, "why");
+  ASSERT_TRUE(seen.logs_end);
+  EXPECT_EQ(seen.logs_end->files, 7U);
   std::vector<v1::OutputsUploaded> facts;
   for (const v1::Fact& fact : facts_of(kRun, seen))
     if (fact.has_outputs_uploaded()) facts.push_back(fact.outputs_uploaded());
-  ASSERT_EQ(facts.size(), 3U);
+  ASSERT_EQ(facts.size(), 4U);
   EXPECT_EQ(facts[0].step(), 200);
   EXPECT_FALSE(facts[0].seal());
   EXPECT_EQ(facts[1].step(), 100);
   EXPECT_TRUE(facts[1].seal());
   EXPECT_FALSE(facts[2].has_step());
+  EXPECT_FALSE(facts[2].logs());
+  EXPECT_TRUE(facts[3].logs());
 }
 
 // Regression: leases were rewritten only when they gained a tenth. An agent that was away for 28 of

@@ -215,8 +215,10 @@ TEST_F(LogUploadsTest, AStoreThatIsMissingIsRefused) {
 
 TEST_F(LogUploadsTest, AnAgentThatDoesNotKnowThemGetsNoSuchJob) {
   connect("n1", "i1", "b1", false);
-  submit(spec());
-  EXPECT_EQ(job().phase, JobPhase::Queued);
+  const Decision submitted = world_.submit("j", spec());
+  ASSERT_TRUE(submitted.refusal);
+  EXPECT_THAT(submitted.refusal->message, HasSubstr("'n1' has an agent of release test, which "
+                                                    "uploads no logs"));
 }
 
 }  // namespace

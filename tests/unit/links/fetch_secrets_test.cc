@@ -207,12 +207,12 @@ TEST_F(FetchSecrets, WhoUploadsGetsTheStoresKeyAlone) {
 // The same for logs, which may go to another store.
 TEST_F(FetchSecrets, WhoUploadsLogsGetsTheirStoresKey) {
   for (const char* name : {"out", "logs"}) {
-    set(fmt::format("store.{}", name), fmt::format("s3cr3t-{}", name));
+    set(std::string("store.") + name, std::string("s3cr3t-") + name);
     v1::StoreProfile profile;
-    profile.set_url(fmt::format("obs://{}bucket", name));
+    profile.set_url(std::string("obs://") + name + "bucket");
     profile.set_endpoint("https://obs.example.org");
     profile.set_user("AKID");
-    profile.set_secret(fmt::format("store.{}", name));
+    profile.set_secret(std::string("store.") + name);
     EXPECT_EQ(decided(core::SetStore{.key = {.owner = {}, .shared = false, .name = name},
                                      .profile = profile,
                                      .actor = "ann"}),
