@@ -12,6 +12,7 @@
 #include "controller/core/placement/fitting_jobs.h"
 #include "controller/core/recovery/checkpoints.h"
 #include "controller/core/recovery/fence.h"
+#include "controller/core/recovery/log_uploads.h"
 #include "controller/core/recovery/uploads.h"
 
 namespace muster::core {
@@ -309,6 +310,7 @@ std::vector<std::string> explain(const Ledger& ledger, const Presence& presence,
         lines.emplace_back(to_string(job.phase));
       break;
   }
+  for (std::string& line : explain_logs(job)) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -211,6 +211,7 @@ class LogsTo(unittest.TestCase):
         wait_until(lambda: len(self.events(job, "logs-incomplete")) == 2, what="the sentences of both nodes")
         self.assertIn("could not upload all logs of attempt 1", self.events(job, "logs-incomplete")[0]["text"])
         self.assertEqual(self.cluster.show(job)["phase"], "succeeded")
+        self.assertIn("not all logs of attempt 1 on node 'n0' are in the store", self.cluster.output("why", job))
 
 
 if __name__ == "__main__":

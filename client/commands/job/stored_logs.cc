@@ -141,6 +141,9 @@ Result<std::vector<StoredLog>> find_stored_logs(const fs::path& dir) {
       if (auto label = label_of_dir(*attempt, name))
         logs.push_back({.label = *std::move(label), .dir = dir / attempt_name / name});
   }
+  if (wrong == std::errc::no_such_file_or_directory)
+    return fail(ErrorCode::NotFound,
+                fmt::format("reading logs in '{}': there is no such directory", dir.string()));
   if (wrong) return fail_errno(fmt::format("reading logs in '{}'", dir.string()), wrong.value());
   return in_order(std::move(logs), fmt::format("'{}'", dir.string()));
 }

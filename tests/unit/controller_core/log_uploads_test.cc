@@ -119,6 +119,21 @@ TEST_F(LogUploadsTest, EachNodeUploadsItsOwnWhenItIsSwept) {
   EXPECT_EQ(part("n1").logs_end->problem, "no space");
 }
 
+TEST_F(LogUploadsTest, WhySaysWhoUploadsAndWhatIsMissing) {
+  submit(spec());
+  for (const char* node : {"n0", "n1"}) world_.started("j", 1, node);
+  EXPECT_TRUE(explain_logs(job()).empty()) << "it runs";
+  for (std::uint32_t rank : {0U, 1U}) world_.exited("j", 1, rank == 0 ? "n0" : "n1", rank, 0);
+  for (const char* node : {"n0", "n1"}) sweep(node);
+  EXPECT_THAT(explain_logs(job()),
+              testing::ElementsAre("logs of ended attempts are uploaded by 'n0', 'n1'"));
+  uploaded("n0", "no space");
+  uploaded("n1");
+  EXPECT_THAT(
+      explain_logs(job()),
+      testing::ElementsAre("not all logs of attempt 1 on node 'n0' are in the store: no space"));
+}
+
 TEST_F(LogUploadsTest, TheControllersOwnLogsAreNeededToo) {
   submit(spec());
   run_well();
