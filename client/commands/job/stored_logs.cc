@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kFileMost = 256 << 20;  // an agent's segments have less
+// An agent's segments have 64 MiB of text at most. Somebody else may write there, too.
+constexpr std::size_t kFileMost = 128 << 20, kTextMost = 128 << 20;
 
 std::optional<std::uint32_t> number_behind(std::string_view text, std::string_view begin) {
   if (!text.starts_with(begin)) return std::nullopt;
@@ -49,6 +50,9 @@ std::optional<LogLabel> label_of_dir(std::uint32_t attempt, const std::string& n
       .attempt = attempt, .rank = 0, .auxiliary = name.substr(0, at), .node = name.substr(at + 1)};
 }
 
+// Whoever may write to the store has chosen the names.
+std::string shown(const fs::path& path) { return render::printable(path.string()); }
+
 std::string sized(std::uint64_t bytes) { return fmt::format("{} bytes", bytes); }
 
 v1::ReadLogsResponse chunk_of(const LogLabel& label) {
@@ -68,9 +72,12 @@ Result<std::string> text_of_segment(const fs::path& path) {
   std::string text;
   auto done = io::read_gzip(*file, [&](std::string_view piece) {
     text += piece;
-    return true;
+    return text.size() <= kTextMost;
   });
-  if (!done) return fail(std::move(done.error()).in(fmt::format("reading '{}'", path.string())));
+  if (done && text.size() > kTextMost)
+    return fail(ErrorCode::DataLoss,
+                fmt::format("reading '{}': it has more text than a segment", shown(path)));
+  if (!done) return fail(std::move(done.error()).in(fmt::format("reading '{}'", shown(path))));
   return text;
 }
 
@@ -83,7 +90,7 @@ Result<Segments> segments_in(const fs::path& dir) {
   for (const std::string& name : names_in(dir, wrong))
     if (const auto segment = store::parse_log_segment(name))
       segments.emplace_back(*segment, dir / name);
-  if (wrong) return fail_errno(fmt::format("reading '{}'", dir.string()), wrong.value());
+  if (wrong) return fail_errno(fmt::format("reading '{}'", shown(dir)), wrong.value());
   std::ranges::sort(segments, {}, [](const auto& one) {
     return std::tuple(one.first.sequence, one.first.from, one.first.to);
   });
@@ -143,9 +150,9 @@ Result<std::vector<StoredLog>> find_stored_logs(const fs::path& dir) {
   }
   if (wrong == std::errc::no_such_file_or_directory)
     return fail(ErrorCode::NotFound,
-                fmt::format("reading logs in '{}': there is no such directory", dir.string()));
-  if (wrong) return fail_errno(fmt::format("reading logs in '{}'", dir.string()), wrong.value());
-  return in_order(std::move(logs), fmt::format("'{}'", dir.string()));
+                fmt::format("reading logs in '{}': there is no such directory", shown(dir)));
+  if (wrong) return fail_errno(fmt::format("reading logs in '{}'", shown(dir)), wrong.value());
+  return in_order(std::move(logs), fmt::format("'{}'", shown(dir)));
 }
 
 Result<std::vector<StoredLog>> stored_logs_of(const std::vector<std::string>& names) {
