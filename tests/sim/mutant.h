@@ -77,6 +77,7 @@ enum class Mutant {
   // Nodes wait for the files of a checkpoint of one that uploads no more.
   WaitForGoneUploads,
   WaitForLostUploads,  // a job waits for the outputs of a node that is lost
+  LogsNotOrdered,      // a node that is swept is not ordered to upload the rest of its logs
 };
 
 struct MutantRow {
@@ -158,6 +159,7 @@ inline constexpr std::array kMutants = {
     MutantRow{Mutant::WaitForGoneUploads, "wait-for-gone-uploads",
               "everything-ends everything-closes"},
     MutantRow{Mutant::WaitForLostUploads, "wait-for-lost-uploads", "everything-ends"},
+    MutantRow{Mutant::LogsNotOrdered, "logs-not-ordered", "everything-closes"},
 };
 
 constexpr std::string_view to_string(Mutant mutant) {
