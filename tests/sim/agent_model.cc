@@ -181,6 +181,7 @@ agent::RunSeen AgentModel::observe(const agent::RunKey& run, const RunDir& dir) 
                            .step = mark.upload.step,
                            .seal = mark.upload.seal,
                            .logs = mark.upload.logs,
+                           .removed = mark.removed,
                            .at = mark.at});
         break;
     }

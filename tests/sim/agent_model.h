@@ -65,7 +65,8 @@ class AgentModel : public Actor {
   void heartbeat();
   void obey_uploads(const v1::Orders& orders);
   void upload_next();
-  void end_upload(const UploadTask& task, const std::string& problem);
+  void end_upload(const UploadTask& task, const std::string& problem,
+                  const std::vector<agent::RunSeen::Removed>& removed = {});
   void add_reading(v1::Heartbeat& heartbeat, const agent::RunKey& run, const RunDir& dir) const;
   void renew_leases(BootTime from);
   void mark(const agent::RunKey& run, AgentMark mark);
@@ -87,6 +88,7 @@ class AgentModel : public Actor {
   struct Upload {
     bool under_way = false;
     std::uint64_t number = 0;  // of the upload that is under way
+    std::vector<agent::RunSeen::Removed> remove = {};
   };
   std::map<UploadTask, Upload> uploads_;  // that are wanted, and have not ended
   std::uint64_t last_upload_ = 0;

@@ -75,7 +75,7 @@ inline constexpr std::array kFaults = {
 };
 
 // Things that are counted only by name; each of them must happen, too.
-inline constexpr std::array<std::string_view, 21> kMustBeSeen = {
+inline constexpr std::array<std::string_view, 22> kMustBeSeen = {
     "chain submitted",
     "whole chain cancelled",
     "started from a stage's checkpoint: weights",
@@ -94,6 +94,7 @@ inline constexpr std::array<std::string_view, 21> kMustBeSeen = {
     "broken by the deadline of a drain",
     "a checkpoint is whole in the store",
     "everything uploaded while the job goes on elsewhere",
+    "an old checkpoint left the store",
     "outputs uploaded",
     "logs uploaded",
     "outputs incomplete"};

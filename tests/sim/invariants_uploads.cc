@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
 
 #include "controller/core/model/spec_view.h"
 #include "tests/sim/invariant.h"
@@ -113,7 +116,12 @@ class OutputsAreAccounted : public Invariant {
   using Invariant::Invariant;
   [[nodiscard]] std::string_view name() const override { return "outputs-are-accounted-for"; }
   void accepted(const core::Event& event, const core::Ledger& before) override {
-    if (const auto* uploaded = std::get_if<core::OutputsUploaded>(&event.body)) check(*uploaded);
+    if (const auto* uploaded = std::get_if<core::OutputsUploaded>(&event.body)) {
+      check(*uploaded);
+      // A journal that was put back has forgotten what was there when the order was made.
+      if (!uploaded->removed.empty() && before.lineage.generation == 0)
+        check_removed(*uploaded, before.jobs.at(uploaded->job));
+    }
     if (const auto* archived = std::get_if<core::JobArchived>(&event.body))
       check_logs(before.jobs.at(archived->job));
     const auto* ended = std::get_if<core::JobEnded>(&event.body);
@@ -150,6 +158,28 @@ class OutputsAreAccounted : public Invariant {
       const core::NodePart* part = local ? later.part(node) : &later.parts.front();
       return part != nullptr && part->started;
     });
+  }
+  // As many stay in the store as the job says, and the newest ones.
+  void check_removed(const core::OutputsUploaded& sealed, const core::JobRecord& job) const {
+    ++world_.coverage.seen["an old checkpoint left the store"];
+    using Key = std::pair<std::uint32_t, std::int64_t>;
+    std::set<Key> good, removed;
+    for (const core::CheckpointRecord& one : job.checkpoints)
+      if (one.uploaded && !one.quarantined) good.emplace(one.attempt.value, one.step);
+    good.emplace(sealed.attempt.value, *sealed.step);
+    for (const core::RemoteCheckpoint& one : sealed.removed)
+      removed.emplace(one.attempt.value, one.step);
+    std::set<Key> left;
+    std::ranges::set_difference(good, removed, std::inserter(left, left.end()));
+    // One that has become suspect since the order counted when that was made.
+    const bool are_suspect = std::ranges::any_of(
+        job.checkpoints, [](const auto& one) { return one.uploaded && one.quarantined; });
+    if (are_suspect) return;
+    if (!sealed.problem.empty() || left.size() < job.spec.outputs().keep() ||
+        *removed.rbegin() > *left.begin())
+      broken(fmt::format(
+          "{} checkpoints of {} left the store, and {} good ones stay; the job keeps {}",
+          removed.size(), job.id.str(), left.size(), job.spec.outputs().keep()));
   }
   // What became of the logs of each node that has run is known when the job is forgotten.
   void check_logs(const core::JobRecord& job) const {

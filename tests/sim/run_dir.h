@@ -56,6 +56,7 @@ struct AgentMark {
   std::int64_t step = 0;
   Duration ahead{};        // for a ClockSkewed
   UploadTask upload = {};  // for an Uploaded; `text`: the problem
+  std::vector<agent::RunSeen::Removed> removed = {};
 };
 
 struct RunDir {

@@ -151,6 +151,14 @@ void make_logs(Scenario& scenario) {
   }
 }
 
+// Of half of those that upload, old checkpoints leave the store.
+void make_keep(Scenario& scenario) {
+  Rng rng(scenario.seed * 0x94D049BB133111EBULL + 3);
+  for (JobPlan& plan : scenario.jobs)
+    if (!plan.spec.outputs().to().empty() && rng.one_in(2))
+      plan.spec.mutable_outputs()->set_keep(static_cast<std::uint32_t>(rng.between(1, 3)));
+}
+
 }  // namespace
 
 const JobPlan& Scenario::plan(const std::string& name) const {
@@ -181,6 +189,7 @@ Scenario make_scenario(const Knobs& knobs, Rng& rng) {
   make_stages(scenario);
   make_outputs(scenario);
   make_logs(scenario);
+  make_keep(scenario);
   return scenario;
 }
 

@@ -49,16 +49,26 @@ std::vector<const CheckpointRecord*> uploaded_ones(const JobRecord& job) {
   return all;
 }
 
-// Those that are too many when this one is in the store. One that may be bad keeps no place.
+// Those that are too many when this one is in the store. It may be older than others: of an attempt
+// whose node was away. One that may be bad keeps no place.
 std::vector<RemoteCheckpoint> beyond_keep(const JobRecord& job, const AttemptRecord& attempt,
                                           std::int64_t step) {
   std::vector<RemoteCheckpoint> beyond;
-  if (job.spec.outputs().keep() == 0) return beyond;
-  std::uint32_t kept = 1;
+  const std::uint32_t keep = job.spec.outputs().keep();
+  if (keep == 0) return beyond;
+  const auto is_older = [&](const CheckpointRecord& one) {
+    return std::pair(one.attempt, one.step) < std::pair(attempt.number, step);
+  };
+  std::uint32_t kept = 0;
+  bool is_counted = false;
   std::set<AttemptNo> attempts = {attempt.number};
   for (const CheckpointRecord* one : uploaded_ones(job)) {
-    if (one->attempt == attempt.number && one->step >= step) continue;
-    if (kept >= job.spec.outputs().keep()) {
+    if (one->attempt == attempt.number && one->step == step) continue;
+    if (!is_counted && is_older(*one)) {
+      is_counted = true;
+      ++kept;
+    }
+    if (kept >= keep) {
       beyond.push_back({.attempt = one->attempt, .step = one->step});
       continue;
     }

@@ -203,6 +203,35 @@ TEST_F(UploadsTest, OldOnesAreRemovedWhenANewOneIsThere) {
               testing::ElementsAre(400, 300, 500));
 }
 
+// Regression: a node that came back uploaded a checkpoint of an earlier attempt, and the newest one
+// was removed for it.
+TEST_F(UploadsTest, AnOldOneThatComesLateTakesNoPlace) {
+  v1::JobSpec one = spec(true);
+  one.mutable_outputs()->set_keep(1);
+  submit(one);
+  start();
+  checkpoint(100);
+  checkpoint(200);
+  sent("n0", 200);
+  sent("n1", 200);
+  sent("n0", 200, true);
+  EXPECT_TRUE(is_uploaded(200));
+  JobRecord late = job();
+  CheckpointRecord newest = late.checkpoints.front();
+  newest.attempt = AttemptNo(2);
+  newest.step = 300;
+  newest.uploaded = true;
+  late.checkpoints.push_back(newest);
+  AttemptRecord& attempt = late.attempts.front();
+  attempt.sealed_step = -1;
+  attempt.sending = {.step = 100, .nodes = 2};
+  const auto order = upload_due(late, attempt, *attempt.part(NodeName("n0")));
+  ASSERT_TRUE(order && order->seal);
+  ASSERT_EQ(order->remove.size(), 1U);
+  EXPECT_EQ(order->remove.front(),
+            (RemoteCheckpoint{.attempt = AttemptNo(1), .step = 200, .mark = false}));
+}
+
 TEST_F(UploadsTest, ItIsReportedOnce) {
   submit(spec());
   run_well();
