@@ -16,6 +16,7 @@
 #include "agent/store/rclone_run.h"
 #include "agent/store/rclone_verdict.h"
 #include "common/base/controls.h"
+#include "common/digest/sha256.h"
 #include "common/io/file.h"
 #include "common/io/memory_file.h"
 #include "common/log/log.h"
@@ -28,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kAnswerMost = 16 << 20, kListMost = 128 << 20;
-constexpr std::chrono::minutes kRunMost{10};  // the next seal tries again
+constexpr std::chrono::minutes kRunMost{2};  // the next seal tries again
 
 // It stays below the directory that it is below.
 bool is_below(const std::string& name) {
@@ -49,14 +50,20 @@ class StoredSaves {
         new StoredSaves(work, *std::move(rclone), std::move(dir), has_dirs));
   }
 
-  // Nodes' lists by their names, of those that `which` fits ("step-*/*"; rclone's filters).
-  Result<std::map<std::string, store::Sums>> lists(const std::string& which) {
+  // Lists by their names, of those that `which` fit ("step-*/*.sha256"; rclone's filters).
+  struct List {
+    std::string sha256;
+    store::Sums sums;
+  };
+  Result<std::map<std::string, List>> lists(const std::vector<std::string>& which) {
     const fs::path copy = work_.sent.native() + ".lists";  // Uploads::forget_all_but() knows it
     std::error_code wrong;
     fs::remove_all(copy, wrong);
-    std::map<std::string, store::Sums> lists;
-    auto done = run("copy", {"--include", fmt::format("/{}.sha256", which), at(store::kSumsDir),
-                             copy.native()});
+    std::map<std::string, List> lists;
+    std::vector<std::string> words = {at(store::kSumsDir), copy.native()};
+    for (const std::string& one : which)
+      words.insert(words.end(), {"--include", fmt::format("/{}", one)});
+    auto done = run("copy", std::move(words));
     if (!done && is_absent_) return lists;
     for (fs::recursive_directory_iterator one(copy, wrong), end; done && !wrong && one != end;
          one.increment(wrong)) {
@@ -66,13 +73,17 @@ class StoredSaves {
       const auto text = io::read_file(one->path(), kListMost);
       auto sums = text ? store::parse_sums(*text) : Result<store::Sums>(fail(Error(text.error())));
       if (sums)
-        lists.emplace(name, *std::move(sums));
+        lists.emplace(name, List{.sha256 = sha256_hex(*text), .sums = *std::move(sums)});
       else
         done = fail(std::move(sums.error()).in(fmt::format("'{}'", without_controls(name))));
     }
     fs::remove_all(copy, wrong);
     if (!done) return fail(std::move(done.error()));
     return lists;
+  }
+
+  Result<void> rename(const std::string& from, const std::string& to) {
+    return run("moveto", {at(from), at(to)});
   }
 
   Result<void> remove(const std::set<std::string>& names) {
@@ -143,13 +154,14 @@ void unseal_all(const UploadWork& work, const std::string& dir,
   const std::set<std::string_view> written(names.begin(), names.end());
   const auto saves = StoredSaves::open(work, dir);
   if (!saves) return log_sealed(work, saves.error());
-  const auto lists = (*saves)->lists(
-      fmt::format("step-*/{}", work.upload.has_others() ? work.upload.node() : std::string("*")));
+  const auto lists = (*saves)->lists({fmt::format(
+      "step-*/{}.sha256", work.upload.has_others() ? work.upload.node() : std::string("*"))});
   if (!lists) return log_sealed(work, lists.error());
   std::set<std::string> tops;
-  for (const auto& [list, sums] : *lists)
-    if (std::ranges::any_of(sums, [&](const auto& one) { return written.contains(one.first); }))
-      tops.insert(fs::path(list).parent_path().native() + ".sha256");
+  for (const auto& [name, list] : *lists)
+    if (std::ranges::any_of(list.sums,
+                            [&](const auto& one) { return written.contains(one.first); }))
+      tops.insert(fs::path(name).parent_path().native() + ".sha256");
   if (auto done = (*saves)->remove(tops); !done) log_sealed(work, done.error());
 }
 
@@ -157,22 +169,34 @@ Result<void> remove_checkpoint(const UploadWork& work, const StoredCheckpoint& c
                                const engine::CheckpointLayout& layout, bool with_mark) {
   const auto saves = StoredSaves::open(work, checkpoint.dir);
   if (!saves) return fail(Error(saves.error()));
-  const auto found = (*saves)->lists(fmt::format("step-{}/*", checkpoint.step));
+  const std::string top = store::step_sums_name(checkpoint.step);
+  const std::string removed = fs::path(top).replace_extension(".removed");
+  const std::string dir = fmt::format("step-{}", checkpoint.step);
+  const auto found = (*saves)->lists({dir + ".sha256", dir + ".removed", dir + "/*.sha256"});
   if (!found) return fail(Error(found.error()));
-  std::set<std::string> first = {store::step_sums_name(checkpoint.step)}, files, lists;
+  const auto sealed = found->find(found->contains(top) ? top : removed);
+  if (sealed == found->end()) return {};
+  std::set<std::string> marks, files, lists;
   if (with_mark)
-    for (const auto& [name, content] : layout.links("", checkpoint.step).files)
-      if (layout.is_mark(name)) first.insert(name);
-  for (const auto& [list, sums] : *found) {
-    lists.insert(list);
-    for (const auto& [name, sha256] : sums) {
-      if (!is_below(name))
-        return fail(ErrorCode::DataLoss,
-                    fmt::format("'{}' has the name '{}'", list, without_controls(name)));
-      files.insert(name);
+    for (const auto& [name, content] : layout.marks(checkpoint.step)) marks.insert(name);
+  for (const auto& [name, sha256] : sealed->second.sums) {
+    const auto list = found->find(name);
+    if (list == found->end()) continue;           // an earlier removal was interrupted behind it
+    if (list->second.sha256 != sha256) continue;  // of another checkpoint, which is there now
+    lists.insert(name);
+    for (const auto& [file, sum] : list->second.sums) {
+      if (!is_below(file))
+        return fail(
+            ErrorCode::DataLoss,
+            fmt::format("'{}' has the name '{}'", without_controls(name), without_controls(file)));
+      files.insert(file);
     }
   }
-  for (const std::set<std::string>* some : {&first, &files, &lists})
+  if (sealed->first == top)
+    if (auto done = (*saves)->rename(top, removed); !done) return done;
+  const std::set<std::string> last = {removed};
+  for (const std::set<std::string>* some :
+       {&std::as_const(marks), &std::as_const(files), &std::as_const(lists), &last})
     if (auto done = (*saves)->remove(*some); !done) return done;
   (*saves)->remove_empty(files);
   (*saves)->remove_empty(lists);

@@ -25,9 +25,10 @@ void unseal(const UploadWork& work, const StoredCheckpoint& checkpoint);
 void unseal_all(const UploadWork& work, const std::string& dir,
                 const std::vector<std::string>& names);
 
-// First the list of its lists, so that no reader takes it for whole, then the files that the lists
-// have, and nothing else. `with_mark`: and the engine's mark. One that has no lists is removed
-// already. Errors: DataLoss: a list is none; Unreachable, with what rclone says.
+// First the list of its lists gets another name (`.muster/step-240.removed`), so that no reader
+// takes it for whole; then the files go that its lists have, and nothing else. `with_mark`: and the
+// engine's mark. One without such a list is removed already. Errors: DataLoss: a list is none;
+// Unreachable, with what rclone says.
 Result<void> remove_checkpoint(const UploadWork& work, const StoredCheckpoint& checkpoint,
                                const engine::CheckpointLayout& layout, bool with_mark);
 

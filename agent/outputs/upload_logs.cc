@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -26,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 // Segments wait on the node's disk until they are sent: so much text at a time, and so many.
 constexpr std::uint64_t kRoundBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kRoundSegments = 1'000;
-constexpr std::chrono::milliseconds kReadAgain{100};
+constexpr std::chrono::milliseconds kReadAgain{100}, kTryAgain{5'000};
 
 std::string directory_of(const LogName& log, const std::string& node) {
   if (log.auxiliary.empty()) return fmt::format("rank-{}", log.rank.value);
@@ -89,15 +90,18 @@ class LogsUpload {
       // First what an earlier agent has cut, too: there is never more than a round of it.
       if (std::string why = send_waiting(); !why.empty()) return result(std::move(why));
       if (work_.abandoned.is_set()) break;
-      if (is_done) return result("");
-      if (auto done = cut_round(); !done) return result(done.error().message);
+      if (is_done) return result(wrong_);
+      cut_round();
       if (count_ > 0) until = Clock::now() + work_.away_most;
+      if (!is_pass_over_) continue;
       // A log that grows is not followed: its next bytes are for the next time.
-      is_done = !has_more_ && (!run_.has_ended || unended_.empty());
+      is_done = !run_.has_ended || (unended_.empty() && wrong_.empty());
       if (count_ > 0 || is_done) continue;
+      // In the end nobody comes after this: a full disk may get room.
       if (Clock::now() > until)
-        return result(fmt::format("the end of {} is not to be had", unended_));
-      work_.abandoned.wait(kReadAgain);
+        return result(wrong_.empty() ? fmt::format("the end of {} is not to be had", unended_)
+                                     : wrong_);
+      work_.abandoned.wait(wrong_.empty() ? kReadAgain : std::min(kTryAgain, work_.away_most));
     }
     return {};
   }
@@ -134,29 +138,67 @@ class LogsUpload {
     return {};
   }
 
-  Result<void> cut_round() {
+  // What one log is cut by.
+  struct Source {
+    std::string log;
+    std::optional<LogName> process;  // not set: `rank`'s file of the process log
+    std::uint32_t rank = 0;
+    PlogFile file = {};
+  };
+
+  // Goes on where the last round ended: a pass goes through all logs, each once.
+  void cut_round() {
     room_ = kRoundBytes;
     count_ = 0;
-    has_more_ = false;
-    unended_.clear();
-    const std::vector<LogName> logs = run_.logs.logs_of(run_.run);
-    if (logs.empty()) unended_ = "all logs";
-    for (const LogName& log : logs) {
-      auto done = cut(
-          directory_of(log, work_.upload.node()),
-          [&](std::uint64_t from, std::size_t most) { return run_.logs.read(log, from, most); });
-      if (!done) return done;
+    if (is_pass_over_) begin_pass();
+    while (next_ < sources_.size()) {
+      if (auto done = cut(sources_[next_]); !done && wrong_.empty()) wrong_ = done.error().message;
+      if (room_ == 0 || count_ >= kRoundSegments) return;
+      ++next_;
     }
-    // When the ranks' logs have ended, no other log begins, and nobody writes process logs.
-    return cut_plogs(logs, run_.has_ended && !has_more_ && unended_.empty());
+    is_pass_over_ = true;
   }
 
+  void begin_pass() {
+    is_pass_over_ = false;
+    sources_.clear();
+    next_ = 0;
+    unended_.clear();
+    wrong_.clear();
+    const std::vector<LogName> logs = run_.logs.logs_of(run_.run);
+    if (logs.empty()) unended_ = "all logs";
+    for (const LogName& log : logs)
+      sources_.push_back({.log = directory_of(log, work_.upload.node()), .process = log});
+    const rundir::RunLayout layout(run_.run_dir);
+    for (const LogName& log : logs) {
+      if (!log.auxiliary.empty()) continue;
+      for (const PlogFile& file : PlogTree(layout.plog_dir(log.rank.value)).files())
+        if (is_plain_name(file.path))
+          sources_.push_back({.log = fmt::format("plog/rank-{}/{}", log.rank.value, file.path),
+                              .process = {},
+                              .rank = log.rank.value,
+                              .file = file});
+    }
+  }
+
+  Result<void> cut(const Source& source) {
+    if (source.process)
+      return cut(source.log, [&](std::uint64_t from, std::size_t most) {
+        return run_.logs.read(*source.process, from, most);
+      });
+    const PlogTree tree(rundir::RunLayout(run_.run_dir).plog_dir(source.rank));
+    const auto place = segments_.place(source.log, source.file.inode, source.file.size);
+    if (!place) return fail(Error(place.error()));
+    // When the ranks' logs have ended, nobody writes process logs.
+    const bool has_ended = run_.has_ended && unended_.empty();
+    return cut(source.log, [&](std::uint64_t from, std::size_t most) {
+      return read_plog(tree, source.file, place->base, has_ended, from, most);
+    });
+  }
+
+  // As much as there is room for in this round.
   Result<void> cut(const std::string& log, const LogSegments::Read& read) {
-    for (;;) {
-      if (room_ == 0 || count_ >= kRoundSegments) {
-        has_more_ = true;
-        return {};
-      }
+    while (room_ > 0 && count_ < kRoundSegments) {
       auto done = segments_.cut(log, read);
       if (!done) return fail(std::move(done.error()));
       if (done->bytes > 0) ++count_;
@@ -167,24 +209,6 @@ class LogsUpload {
         return {};
       }
     }
-  }
-
-  Result<void> cut_plogs(const std::vector<LogName>& logs, bool has_ended) {
-    const rundir::RunLayout layout(run_.run_dir);
-    for (const LogName& log : logs) {
-      if (!log.auxiliary.empty()) continue;
-      const PlogTree tree(layout.plog_dir(log.rank.value));
-      for (const PlogFile& file : tree.files()) {
-        if (!is_plain_name(file.path)) continue;
-        const std::string name = fmt::format("plog/rank-{}/{}", log.rank.value, file.path);
-        const auto place = segments_.place(name, file.inode, file.size);
-        if (!place) return fail(Error(place.error()));
-        auto done = cut(name, [&](std::uint64_t from, std::size_t most) {
-          return read_plog(tree, file, place->base, has_ended, from, most);
-        });
-        if (!done) return done;
-      }
-    }
     return {};
   }
 
@@ -192,11 +216,14 @@ class LogsUpload {
   const RunLogs& run_;
   LogSegments segments_;
   v1::OutputUpload upload_;
+  std::vector<Source> sources_;  // of one pass
+  std::size_t next_ = 0;
+  bool is_pass_over_ = true;
+  std::string unended_;  // a log that is not cut to its end; empty: none
+  std::string wrong_;    // why the first one could not be cut; empty: all could
   // Of one round.
   std::uint64_t room_ = 0;
   std::size_t count_ = 0;
-  bool has_more_ = false;  // the round has ended before all was cut that is there
-  std::string unended_;    // a log that is not cut to its end; empty: none
 };
 
 }  // namespace

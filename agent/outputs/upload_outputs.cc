@@ -80,8 +80,8 @@ Result<SentFiles> list_outputs(const std::string& dir, const store::Selection& w
 
 namespace {
 
-// The files of the checkpoints on this node's disk that are not to be uploaded, and the marks of
-// attempts of which none is.
+// The files of the checkpoints on this node's disk that are not to be uploaded, and the marks: what
+// they say may be one of these, and the seals have written them there.
 std::set<std::string> files_of_others(const std::string& out, const OutputSaves& saves,
                                       const engine::CheckpointLayout& layout) {
   std::set<std::string> files;
@@ -89,10 +89,9 @@ std::set<std::string> files_of_others(const std::string& out, const OutputSaves&
   const DiskView disk;
   for (const engine::FileView::Entry& entry : disk.list(saves.dir)) {
     const std::string dir = fmt::format("{}/{}", saves.dir, entry.name);
-    if (std::ranges::none_of(saves.kept, [&](const auto& one) { return one.first == entry.name; }))
-      for (const engine::FileView::Entry& file : disk.list(dir))
-        if (layout.is_mark(file.name))
-          files.insert(fs::path(dir).lexically_relative(out) / file.name);
+    for (const engine::FileView::Entry& file : disk.list(dir))
+      if (layout.is_mark(file.name))
+        files.insert(fs::path(dir).lexically_relative(out) / file.name);
     for (const engine::FoundCheckpoint& found : layout.scan(disk, dir, kCheckpointsMost)) {
       if (saves.kept.contains({entry.name, found.step})) continue;
       v1::Fetch what;

@@ -55,7 +55,9 @@ void Uploads::want(const UploadTask& task, const v1::NodeLaunch& order) {
   const MutexLock lock(mutex_);
   if (stopped_) return;
   const auto same = [&](const Wanted& one) { return one.task == task && !one.abandoned->is_set(); };
-  if (std::ranges::find_if(wanted_, same) == wanted_.end())
+  const auto known = std::ranges::find_if(wanted_, same);
+  if (known != wanted_.end() && known->state == State::Waiting) known->task = task;
+  if (known == wanted_.end())
     wanted_.push_back({.task = task,
                        .order = order,
                        .state = task.step && !task.seal ? State::ToFreeze : State::Waiting});
@@ -115,6 +117,7 @@ Clock::time_point Uploads::want_others() {
       running.logs_due = now + to_duration(running.order.logs_upload().every());
     }
     const auto first = std::min(running.due, running.logs_due);
+    start_thread();
     next = std::min(next, std::max(first, now + std::chrono::seconds(1)));
   }
   return next;
@@ -319,7 +322,7 @@ Uploaded Uploads::uploaded_with(const std::string& key, const UserEntry* owner,
   if (wanted.task.others) return upload_others(work, order.watching().save_dir());
   if (wanted.task.seal) {
     Uploaded sealed = upload_seal(work, place_of(wanted), wanted.task.sums);
-    if (sealed.problem.empty()) remove_old(work, wanted, sealed);
+    remove_old(work, wanted, sealed);
     return sealed;
   }
   if (wanted.task.step) return upload_checkpoint(work, place_of(wanted), *wanted.files);
@@ -327,21 +330,26 @@ Uploaded Uploads::uploaded_with(const std::string& key, const UserEntry* owner,
                     .dir = fs::path(order.watching().save_dir()).parent_path()};
   for (const RemoteCheckpoint& one : wanted.task.kept)
     saves.kept.emplace(fs::path(save_dir_of(order, one.attempt)).filename(), one.step);
-  return upload_outputs(work, saves);
+  Uploaded all = upload_outputs(work, saves);
+  remove_old(work, wanted, all);
+  return all;
 }
 
-void Uploads::remove_old(const UploadWork& work, const Wanted& wanted, Uploaded& sealed) {
+void Uploads::remove_old(const UploadWork& work, const Wanted& wanted, Uploaded& uploaded) {
+  if (!uploaded.problem.empty() || wanted.task.remove.empty()) return;
   const auto layout = engine::make_layout(wanted.order.watching().layout());
   for (const RemoteCheckpoint& one : wanted.task.remove) {
     const fs::path dir = save_dir_of(wanted.order, one.attempt);
     const StoredCheckpoint old{.dir = dir.lexically_relative(work.upload.dir()), .step = one.step};
     const auto done =
         layout ? remove_checkpoint(work, old, **layout, one.mark) : fail(Error(layout.error()));
-    if (done)
-      sealed.removed.push_back({.attempt = one.attempt, .step = one.step});
-    else if (sealed.not_removed.empty())
-      sealed.not_removed =
+    if (!done) {
+      // The next time: a store that refuses one refuses all, and somebody waits for this end.
+      uploaded.not_removed =
           fmt::format("step {} of attempt {}: {}", one.step, one.attempt, done.error().message);
+      return;
+    }
+    uploaded.removed.push_back({.attempt = one.attempt, .step = one.step});
   }
 }
 

@@ -16,6 +16,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "agent/core/reconcile.h"
@@ -42,12 +43,19 @@ struct UploadTask {
   RunKey run;
   std::optional<std::int64_t> step = {};
   bool seal = false;
-  std::vector<NodeSums> sums = {};            // with `seal`
-  std::vector<RemoteCheckpoint> remove = {};  // with `seal`
+  bool logs = false;                // of all logs, or of what is new of them
+  bool others = false;              // by OutputUpload.every or LogUpload.every, without an order
+  std::vector<NodeSums> sums = {};  // with `seal`
+  // The same task may come with others, for as long as it waits.
+  std::vector<RemoteCheckpoint> remove = {};  // with `seal`, and with everything
   std::vector<RemoteCheckpoint> kept = {};    // with everything
-  bool logs = false;                          // of all logs, or of what is new of them
-  bool others = false;  // by OutputUpload.every or LogUpload.every, without an order
-  friend auto operator<=>(const UploadTask&, const UploadTask&) = default;
+  [[nodiscard]] auto key() const { return std::tie(run, step, seal, logs, others, sums); }
+  friend auto operator<=>(const UploadTask& one, const UploadTask& other) {
+    return one.key() <=> other.key();
+  }
+  friend bool operator==(const UploadTask& one, const UploadTask& other) {
+    return one.key() == other.key();
+  }
 };
 
 class Uploads {
@@ -108,7 +116,7 @@ class Uploads {
   void end(Place one, const Uploaded& uploaded) MUSTER_EXCLUDES(mutex_);
   std::set<std::string> frozen_names(const RunKey& run) MUSTER_REQUIRES(mutex_);
   [[nodiscard]] CheckpointPlace place_of(const Wanted& wanted) const;
-  static void remove_old(const UploadWork& work, const Wanted& wanted, Uploaded& sealed);
+  static void remove_old(const UploadWork& work, const Wanted& wanted, Uploaded& uploaded);
   [[nodiscard]] Uploaded result_of(const Wanted& wanted) const;
   [[nodiscard]] Uploaded uploaded_with(const std::string& key, const UserEntry* owner,
                                        const Wanted& wanted) const;

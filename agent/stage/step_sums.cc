@@ -53,8 +53,7 @@ Result<std::map<std::string, std::string>> marks_of_step(const std::string& layo
   const auto row = engine::make_layout(layout);
   if (!row) return fail(Error(row.error()));
   std::map<std::string, std::string> marks;
-  for (const auto& [name, text] : (*row)->links("", step).files)
-    if ((*row)->is_mark(name)) marks.emplace(name, text);
+  for (const auto& [name, text] : (*row)->marks(step)) marks.emplace(name, text);
   return marks;
 }
 

@@ -201,8 +201,9 @@ struct Sayer {
     if (!e.problem.empty())
       return {"outputs-incomplete",
               fmt::format("node '{}' could not upload all outputs: {}", e.node.str(), e.problem)};
-    return {"outputs-uploaded", fmt::format("the outputs of node '{}' are uploaded: {} files, {}",
-                                            e.node.str(), e.files, size_text(e.bytes))};
+    return {"outputs-uploaded",
+            fmt::format("the outputs of node '{}' are uploaded: {} files, {}{}", e.node.str(),
+                        e.files, size_text(e.bytes), removal_text(e))};
   }
   EventText operator()(const core::ScriptLaunched& e) const {
     std::string text = fmt::format(

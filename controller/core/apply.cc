@@ -411,6 +411,7 @@ class Folder {
     if (event.seal) return seal(job, attempt, event);
     if (event.step) return note_sent(attempt, part, event);
     if (!part.uploads) return;
+    note_removed(job, event);
     end_uploads(attempt, part);
     part.outputs = event;
     if (part.closed()) close(job, event.attempt, part);
@@ -564,6 +565,10 @@ class Folder {
       return one.attempt == attempt.number && one.step == event.step;
     });
     if (known != job.checkpoints.end() && event.problem.empty()) known->uploaded = true;
+    note_removed(job, event);
+  }
+
+  static void note_removed(JobRecord& job, const OutputsUploaded& event) {
     for (CheckpointRecord& one : job.checkpoints)
       for (const RemoteCheckpoint& gone : event.removed)
         if (one.attempt == gone.attempt && one.step == gone.step) one.uploaded = false;

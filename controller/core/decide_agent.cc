@@ -248,7 +248,7 @@ class FactDecider {
     if (!is_new) return nothing();
     event.problem = cut(event.problem, kSentenceBytes);
     event.not_removed = cut(event.not_removed, kSentenceBytes);
-    if (!event.seal) event.removed.clear();
+    if (event.logs || (event.step && !event.seal)) event.removed.clear();
     return accept(std::move(event));
   }
 

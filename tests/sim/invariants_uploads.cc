@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -166,20 +166,19 @@ class OutputsAreAccounted : public Invariant {
     std::set<Key> good, removed;
     for (const core::CheckpointRecord& one : job.checkpoints)
       if (one.uploaded && !one.quarantined) good.emplace(one.attempt.value, one.step);
-    good.emplace(sealed.attempt.value, *sealed.step);
+    if (sealed.step) good.emplace(sealed.attempt.value, *sealed.step);
     for (const core::RemoteCheckpoint& one : sealed.removed)
       removed.emplace(one.attempt.value, one.step);
-    std::set<Key> left;
-    std::ranges::set_difference(good, removed, std::inserter(left, left.end()));
     // One that has become suspect since the order counted when that was made.
     const bool are_suspect = std::ranges::any_of(
         job.checkpoints, [](const auto& one) { return one.uploaded && one.quarantined; });
     if (are_suspect) return;
-    if (!sealed.problem.empty() || left.size() < job.spec.outputs().keep() ||
-        *removed.rbegin() > *left.begin())
-      broken(fmt::format(
-          "{} checkpoints of {} left the store, and {} good ones stay; the job keeps {}",
-          removed.size(), job.id.str(), left.size(), job.spec.outputs().keep()));
+    std::uint32_t place = 0;
+    for (const Key& one : std::views::reverse(good))
+      if (place++ < job.spec.outputs().keep() && removed.contains(one))
+        return broken(
+            fmt::format("step {} of {}.{} left the store: it is one of the {} newest there",
+                        one.second, job.id.str(), one.first, job.spec.outputs().keep()));
   }
   // What became of the logs of each node that has run is known when the job is forgotten.
   void check_logs(const core::JobRecord& job) const {

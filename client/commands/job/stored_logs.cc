@@ -67,7 +67,7 @@ v1::ReadLogsResponse chunk_of(const LogLabel& label) {
 }
 
 Result<std::string> text_of_segment(const fs::path& path) {
-  const auto file = io::read_file(path, kFileMost);
+  const auto file = io::read_regular_file(path, kFileMost);
   if (!file) return fail(Error(file.error()));
   std::string text;
   auto done = io::read_gzip(*file, [&](std::string_view piece) {
@@ -180,9 +180,16 @@ Result<void> read_stored_log(const StoredLog& log, std::uint64_t tail, const Tak
   std::uint64_t sequence = 0, end = 0;
   for (std::size_t i = begin.first; i < segments->size(); ++i) {
     const auto& [segment, path] = (*segments)[i];
-    if (i > begin.first && segment.to <= end) continue;
+    if (i > begin.first && segment.to <= end) {
+      sequence = std::max(sequence, segment.sequence);
+      continue;
+    }
     auto text = text_of_segment(path);
     if (!text) return fail(Error(text.error()));
+    if (text->size() != segment.to - segment.from)
+      return fail(ErrorCode::DataLoss,
+                  fmt::format("reading '{}': it has {} bytes, and its name says {}", shown(path),
+                              text->size(), segment.to - segment.from));
     v1::ReadLogsResponse chunk = chunk_of(log.label);
     std::size_t from = i == begin.first ? begin.second : 0;
     if (i > begin.first || begin == std::pair<std::size_t, std::size_t>(0, 0)) {

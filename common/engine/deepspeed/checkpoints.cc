@@ -98,6 +98,11 @@ class DeepSpeedLayout final : public CheckpointLayout {
 
   [[nodiscard]] bool is_mark(std::string_view name) const override { return name == kLatest; }
 
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> marks(
+      std::int64_t step) const override {
+    return {{kLatest, tag_name(step)}};
+  }
+
  private:
   // The file is written in place. So it may be empty, or name a directory that is not there.
   static std::optional<std::int64_t> latest_step(const FileView& files, const std::string& dir,

@@ -19,6 +19,10 @@ class NoLayout final : public CheckpointLayout {
     return {};
   }
   [[nodiscard]] LinkPlan links(const std::string&, std::int64_t) const override { return {}; }
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> marks(
+      std::int64_t) const override {
+    return {};
+  }
 };
 
 // Whether a path looks like a file that a program would resume from. A configuration, a log or a
@@ -71,6 +75,10 @@ std::string FileView::part(const std::string&, std::uint64_t, std::size_t) const
 bool CheckpointLayout::is_own(std::string_view name) const { return name == kTracker; }
 
 bool CheckpointLayout::is_mark(std::string_view name) const { return name == kTracker; }
+
+std::vector<std::pair<std::string, std::string>> CheckpointLayout::marks(std::int64_t step) const {
+  return {{kTracker, std::to_string(step)}};
+}
 
 LinkPlan CheckpointLayout::resume_links(const FileView&, const std::string& save_dir,
                                         std::int64_t step) const {

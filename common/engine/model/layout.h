@@ -105,6 +105,9 @@ class CheckpointLayout {
   [[nodiscard]] virtual bool is_own(std::string_view name) const;
   // Whether the engine writes a file of this name when a checkpoint is whole, to say so.
   [[nodiscard]] virtual bool is_mark(std::string_view name) const;
+  // Name in the save directory -> what the engine writes there when this step is whole.
+  [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> marks(
+      std::int64_t step) const;
 };
 // Whether both rows find the same files: what one has saved, the other can start from.
 bool same_files(std::string_view one, std::string_view other);

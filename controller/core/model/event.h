@@ -302,7 +302,7 @@ struct OutputsUploaded {
   std::optional<std::int64_t> step = {};
   bool seal = false;
   std::string sums_sha256 = {};  // of its list of the checkpoint's sums; empty: it wrote none
-  // With `seal`: these are not in the store any more. `not_removed`: why others still are.
+  // With a seal, or in the end: these are not in the store any more. `not_removed`: why others are.
   std::vector<RemoteCheckpoint> removed = {};
   std::string not_removed = {};
   bool logs = false;

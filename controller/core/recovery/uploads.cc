@@ -49,54 +49,75 @@ std::vector<const CheckpointRecord*> uploaded_ones(const JobRecord& job) {
   return all;
 }
 
-// Those that are too many when this one is in the store. It may be older than others: of an attempt
-// whose node was away. One that may be bad keeps no place.
-std::vector<RemoteCheckpoint> beyond_keep(const JobRecord& job, const AttemptRecord& attempt,
-                                          std::int64_t step) {
-  std::vector<RemoteCheckpoint> beyond;
+bool is_suspect(const JobRecord& job, AttemptNo attempt, std::int64_t step) {
+  return std::ranges::any_of(job.checkpoints, [&](const CheckpointRecord& one) {
+    return one.attempt == attempt && one.step == step && one.quarantined;
+  });
+}
+
+// Those in the store that are too many, the newest one first: when `sealed` is there, too, if it is
+// set. That may be older than others: of an attempt whose node was away. One that may be bad keeps
+// no place.
+using CheckpointKey = std::pair<AttemptNo, std::int64_t>;
+std::vector<RemoteCheckpoint> beyond_keep(const JobRecord& job,
+                                          const std::optional<CheckpointKey>& sealed) {
   const std::uint32_t keep = job.spec.outputs().keep();
-  if (keep == 0) return beyond;
-  const auto is_older = [&](const CheckpointRecord& one) {
-    return std::pair(one.attempt, one.step) < std::pair(attempt.number, step);
-  };
+  if (keep == 0) return {};
+  std::vector<CheckpointKey> all;
+  for (const CheckpointRecord* one : uploaded_ones(job)) all.emplace_back(one->attempt, one->step);
+  if (sealed && std::ranges::find(all, *sealed) == all.end()) all.push_back(*sealed);
+  std::ranges::sort(all, std::greater());
+  std::vector<RemoteCheckpoint> beyond;
   std::uint32_t kept = 0;
-  bool is_counted = false;
-  std::set<AttemptNo> attempts = {attempt.number};
-  for (const CheckpointRecord* one : uploaded_ones(job)) {
-    if (one->attempt == attempt.number && one->step == step) continue;
-    if (!is_counted && is_older(*one)) {
-      is_counted = true;
-      ++kept;
-    }
-    if (kept >= keep) {
-      beyond.push_back({.attempt = one->attempt, .step = one->step});
+  std::set<AttemptNo> attempts;
+  for (const auto& [attempt, step] : all) {
+    if (kept >= keep && std::pair(attempt, step) != sealed) {
+      beyond.push_back({.attempt = attempt, .step = step});
       continue;
     }
-    attempts.insert(one->attempt);
-    if (!one->quarantined) ++kept;
+    attempts.insert(attempt);
+    if (!is_suspect(job, attempt, step)) ++kept;
   }
   for (RemoteCheckpoint& one : beyond) one.mark = !attempts.contains(one.attempt);
   return beyond;
 }
 
-// Of the checkpoints that nodes have on their disks, these alone are uploaded in the end.
-std::vector<RemoteCheckpoint> kept_ones(const JobRecord& job) {
+// Of the checkpoints that nodes have on their disks, these alone are uploaded in the end: those
+// that are there and stay, and the newest ones as long as there is a place, but the newest in any
+// case.
+std::vector<RemoteCheckpoint> kept_ones(const JobRecord& job,
+                                        const std::vector<RemoteCheckpoint>& beyond) {
+  const std::uint32_t keep = job.spec.outputs().keep();
   std::vector<RemoteCheckpoint> kept;
-  if (job.spec.outputs().keep() == 0) return kept;
-  for (const CheckpointRecord* one : uploaded_ones(job))
-    kept.push_back({.attempt = one->attempt, .step = one->step});
-  const CheckpointRecord* newest = nullptr;
-  for (const CheckpointRecord& one : job.checkpoints)
-    if (!one.quarantined &&
-        (newest == nullptr ||
-         std::pair(one.attempt.value, one.step) > std::pair(newest->attempt.value, newest->step)))
-      newest = &one;
-  if (newest != nullptr && !newest->uploaded)
-    kept.push_back({.attempt = newest->attempt, .step = newest->step});
+  if (keep == 0) return kept;
+  std::set<CheckpointKey, std::greater<>> others;
+  for (const CheckpointRecord& one : job.checkpoints) {
+    const bool goes = std::ranges::any_of(beyond, [&](const RemoteCheckpoint& gone) {
+      return gone.attempt == one.attempt && gone.step == one.step;
+    });
+    if (one.uploaded && !goes)
+      kept.push_back({.attempt = one.attempt, .step = one.step});
+    else if (!one.uploaded && !one.quarantined)
+      others.emplace(one.attempt, one.step);
+  }
+  CheckpointKey newest_kept(0, -1);
+  for (const RemoteCheckpoint& one : kept)
+    newest_kept = std::max(newest_kept, CheckpointKey(one.attempt, one.step));
+  for (const CheckpointKey& one : others) {
+    const bool is_newest = one == *others.begin() && one > newest_kept;
+    if (kept.size() >= keep && !is_newest) break;
+    kept.push_back({.attempt = one.first, .step = one.second});
+  }
   return kept;
 }
 
-UploadOrder everything(const JobRecord& job) { return {.step = {}, .kept = kept_ones(job)}; }
+UploadOrder everything(const JobRecord& job, const AttemptRecord& attempt, const NodePart& part) {
+  UploadOrder order;
+  const std::vector<RemoteCheckpoint> beyond = beyond_keep(job, std::nullopt);
+  order.kept = kept_ones(job, beyond);
+  if (&part == &sealing_part(attempt)) order.remove = beyond;
+  return order;
+}
 
 struct Round {
   std::optional<UploadOrder> due;
@@ -111,10 +132,11 @@ Round checkpoint_round(const JobRecord& job, const AttemptRecord& attempt, const
     if (!all_have && part.sent_step < sending.step)
       return {.due = UploadOrder{.step = sending.step}};
     if (all_have && &part == &sealing_part(attempt))
-      return {.due = UploadOrder{.step = sending.step,
-                                 .seal = true,
-                                 .sums = sums_of(attempt, sending.step),
-                                 .remove = beyond_keep(job, attempt, sending.step)}};
+      return {.due =
+                  UploadOrder{.step = sending.step,
+                              .seal = true,
+                              .sums = sums_of(attempt, sending.step),
+                              .remove = beyond_keep(job, std::pair(attempt.number, sending.step))}};
     return {};
   }
   if (attempt.uploader_gone) return {.is_over = true};
@@ -136,9 +158,9 @@ std::optional<UploadOrder> upload_due(const JobRecord& job, const AttemptRecord&
     return runs ? checkpoint_round(job, attempt, part).due : std::nullopt;
   }
   // Of several nodes one may be lost; the others wait for it only as long as the job does.
-  if (is_final(job.phase) && attempt.uploaders > 1) return everything(job);
+  if (is_final(job.phase) && attempt.uploaders > 1) return everything(job, attempt, part);
   const Round round = checkpoint_round(job, attempt, part);
-  return round.is_over ? everything(job) : round.due;
+  return round.is_over ? everything(job, attempt, part) : round.due;
 }
 
 std::optional<UploadOrder> checkpoint_lost(const Ledger& ledger, const Presence& presence,

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -41,7 +42,9 @@ class Logs final : public LogSource {
     LogPiece piece{.offset = from, .data = {}, .loss = {}, .final = false};
     piece.data = text.substr(std::min<std::size_t>(from, text.size()), most);
     piece.final = has_ended && from + piece.data.size() >= text.size();
+    if (name == unreadable) return fail(ErrorCode::Io, "the disk does not answer");
     if (on_read) on_read();
+    if (piece.data.empty()) texts.at(name) += std::string(grows, 'g');
     return piece;
   }
   void controller_has(const LogName&, std::uint64_t, std::uint64_t, bool) override {}
@@ -50,6 +53,8 @@ class Logs final : public LogSource {
   std::map<LogName, std::string> texts;
   bool has_ended = false;
   std::function<void()> on_read;
+  std::optional<LogName> unreadable;
+  std::size_t grows = 0;  // by so many bytes each time its end was read
 };
 
 LogName rank(std::uint32_t number) { return {.run = kRun, .rank = RankNo(number)}; }
@@ -113,6 +118,48 @@ class UploadLogs : public testing::Test {
   Logs logs_;
   Abandoned abandoned_;
 };
+
+// Regression: all logs of the node were lost, since this was the last upload.
+TEST_F(UploadLogs, OneThatCannotBeReadStopsNoOther) {
+  for (const std::uint32_t one : {0, 1, 2}) logs_.texts[rank(one)] = "text\n";
+  logs_.unreadable = rank(1);
+  logs_.has_ended = true;
+  EXPECT_THAT(upload().problem, HasSubstr("the disk does not answer"));
+  EXPECT_EQ(text("rank-0"), "text\n");
+  EXPECT_EQ(text("rank-2"), "text\n");
+  logs_.unreadable.reset();
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_EQ(text("rank-1"), "text\n");
+}
+
+// Regression: a disk without room ended the last upload at once.
+TEST_F(UploadLogs, ADiskThatGetsRoomIsWaitedFor) {
+  logs_.texts[rank(0)] = "text\n";
+  logs_.has_ended = true;
+  const fs::path place = dir_ / "segments/segments/rank-0";
+  int reads = 0;
+  logs_.on_read = [&] {
+    if (++reads == 1) {
+      fs::create_directories(place.parent_path());
+      std::ofstream(place) << "no segment can be made here";
+    }
+    if (reads == 2) fs::remove(place);
+  };
+  EXPECT_EQ(upload().problem, "");
+  EXPECT_EQ(text("rank-0"), "text\n");
+}
+
+// Regression: logs that grew kept those behind them from their turn, and the upload did not end.
+TEST_F(UploadLogs, EachOfManyLogsGetsItsTurn) {
+  constexpr std::uint32_t kMany = 1'050;
+  for (std::uint32_t one = 0; one < kMany; ++one) logs_.texts[rank(one)] = std::string(5'000, 'a');
+  logs_.grows = 5'000;
+  EXPECT_EQ(upload().problem, "");
+  for (const std::uint32_t one : {0U, 999U, 1'000U, kMany - 1})
+    EXPECT_THAT(sorted(fmt::format("rank-{}", one)),
+                testing::SizeIs(testing::AllOf(testing::Ge(1), testing::Le(2))))
+        << one;
+}
 
 TEST_F(UploadLogs, SegmentsAreAddedAndNeverWrittenAgain) {
   logs_.texts[rank(0)] = std::string(5'000, 'a') + "\n";

@@ -357,7 +357,14 @@ TEST_F(UploadOutputs, ACheckpointIsRemovedByItsLists) {
       return removed ? Uploaded() : Uploaded::failed(removed.error());
     });
   };
+  // Of another job, which had such a node.
+  std::ofstream(saves / ".muster/step-100/n9.sha256")
+      << std::string(64, 'a') << "  iter_0000200/__0_0.distcp\n";
+  // An agent was killed behind this.
+  fs::rename(saves / ".muster/step-100.sha256", saves / ".muster/step-100.removed");
   EXPECT_EQ(remove(100, false).problem, "");
+  EXPECT_FALSE(fs::exists(saves / ".muster/step-100.removed"));
+  fs::remove_all(saves / ".muster/step-100");
   EXPECT_EQ(text_of(saves / "iter_0000100/of another"), "stays") << "it is in no list";
   EXPECT_FALSE(fs::exists(saves / "iter_0000100/__0_0.distcp"));
   EXPECT_FALSE(fs::exists(saves / ".muster/step-100.sha256"));
@@ -372,10 +379,15 @@ TEST_F(UploadOutputs, ACheckpointIsRemovedByItsLists) {
 
 TEST_F(UploadOutputs, AListThatNamesFilesElsewhereRemovesNothing) {
   save(100, "weights");
-  EXPECT_EQ(upload_step(100).problem, "");
+  const Uploaded sent = upload_step(100);
+  const std::string bad = std::string(64, 'a') + "  ../precious\n";
+  EXPECT_EQ(seal(100, {{.node = "n1", .sha256 = sent.sums_sha256},
+                       {.node = "n2", .sha256 = sha256_hex(bad)}})
+                .problem,
+            "");
   const fs::path saves = store() / "runs/7/checkpoints/attempt-1";
   std::ofstream(store() / "runs/7/checkpoints/precious") << "stays";
-  std::ofstream(saves / ".muster/step-100/n2.sha256") << std::string(64, 'a') << "  ../precious\n";
+  std::ofstream(saves / ".muster/step-100/n2.sha256") << bad;
   const Uploaded removed = with_work([&](const UploadWork& work) {
     const auto layout = engine::make_layout("megatron");
     const auto done =
@@ -394,6 +406,9 @@ TEST_F(UploadOutputs, InTheEndThoseThatAreKeptAreUploaded) {
   write("checkpoints/notes", "an output");
   kept_ = {{"attempt-1", 300}, {"attempt-2", 200}};
   EXPECT_EQ(upload().problem, "");
+  EXPECT_FALSE(
+      fs::exists(store() / "runs/7/checkpoints/attempt-1/latest_checkpointed_iteration.txt"))
+      << "a seal writes it";
   const fs::path saves = store() / "runs/7/checkpoints/attempt-1";
   EXPECT_FALSE(fs::exists(saves / "iter_0000100"));
   EXPECT_FALSE(fs::exists(saves / "iter_0000200"));

@@ -200,7 +200,56 @@ TEST_F(UploadsTest, OldOnesAreRemovedWhenANewOneIsThere) {
   EXPECT_EQ(due("n0"), "everything");
   const AttemptRecord& attempt = *job().current();
   EXPECT_THAT(steps(upload_due(job(), attempt, *attempt.part(NodeName("n0")))->kept),
-              testing::ElementsAre(400, 300, 500));
+              testing::ElementsAre(300, 400, 500))
+      << "the newest one, which is not there";
+  EXPECT_THAT(steps(upload_due(job(), attempt, *attempt.part(NodeName("n0")))->remove),
+              testing::IsEmpty());
+}
+
+TEST_F(UploadsTest, InTheEndTheNewestAreUploadedAsLongAsThereIsAPlace) {
+  v1::JobSpec many = spec();
+  many.mutable_outputs()->set_keep(3);
+  submit(many);
+  start();
+  for (const std::int64_t step : {100, 200, 300, 400}) checkpoint(step);
+  sent("n0", 400);
+  sent("n0", 400, true);
+  run_well();
+  EXPECT_EQ(due("n0"), "everything");
+  const AttemptRecord& attempt = *job().current();
+  const auto order = upload_due(job(), attempt, *attempt.part(NodeName("n0")));
+  std::vector<std::int64_t> kept;
+  for (const RemoteCheckpoint& one : order->kept) kept.push_back(one.step);
+  EXPECT_THAT(kept, testing::ElementsAre(400, 300, 200));
+}
+
+// Regression: two seals were under way at once, and what the first had brought stayed.
+TEST_F(UploadsTest, InTheEndThoseThatAreTooManyAreRemoved) {
+  v1::JobSpec one = spec();
+  one.mutable_outputs()->set_keep(1);
+  submit(one);
+  start();
+  for (const std::int64_t step : {100, 200}) {
+    checkpoint(step);
+    sent("n0", step);
+    sent("n0", step, true);
+  }
+  run_well();
+  EXPECT_EQ(due("n0"), "everything");
+  const AttemptRecord& attempt = *job().current();
+  const auto order = upload_due(job(), attempt, *attempt.part(NodeName("n0")));
+  ASSERT_EQ(order->remove.size(), 1U);
+  EXPECT_EQ(order->remove.front().step, 100);
+  EXPECT_FALSE(order->remove.front().mark);
+  ASSERT_EQ(order->kept.size(), 1U);
+  EXPECT_EQ(order->kept.front().step, 200);
+  v1::Fact what = world_.fact("j", 1);
+  v1::RemoteCheckpoint& removed = *what.mutable_outputs_uploaded()->add_removed();
+  removed.set_attempt(1);
+  removed.set_step(100);
+  world_.report("n0", std::move(what));
+  EXPECT_FALSE(is_uploaded(100));
+  EXPECT_EQ(job().phase, JobPhase::Succeeded);
 }
 
 // Regression: a node that came back uploaded a checkpoint of an earlier attempt, and the newest one
