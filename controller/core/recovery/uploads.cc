@@ -38,16 +38,7 @@ std::vector<NodeSums> sums_of(const AttemptRecord& attempt, std::int64_t step) {
   return sums;
 }
 
-// The whole checkpoints of the job that are in the store, the newest one first.
-std::vector<const CheckpointRecord*> uploaded_ones(const JobRecord& job) {
-  std::vector<const CheckpointRecord*> all;
-  for (const CheckpointRecord& one : job.checkpoints)
-    if (one.uploaded) all.push_back(&one);
-  std::ranges::sort(all, std::greater(), [](const CheckpointRecord* one) {
-    return std::pair(one->attempt.value, one->step);
-  });
-  return all;
-}
+using CheckpointKey = std::pair<AttemptNo, std::int64_t>;
 
 bool is_suspect(const JobRecord& job, AttemptNo attempt, std::int64_t step) {
   return std::ranges::any_of(job.checkpoints, [&](const CheckpointRecord& one) {
@@ -58,15 +49,14 @@ bool is_suspect(const JobRecord& job, AttemptNo attempt, std::int64_t step) {
 // Those in the store that are too many, the newest one first: when `sealed` is there, too, if it is
 // set. That may be older than others: of an attempt whose node was away. One that may be bad keeps
 // no place.
-using CheckpointKey = std::pair<AttemptNo, std::int64_t>;
 std::vector<RemoteCheckpoint> beyond_keep(const JobRecord& job,
                                           const std::optional<CheckpointKey>& sealed) {
   const std::uint32_t keep = job.spec.outputs().keep();
   if (keep == 0) return {};
-  std::vector<CheckpointKey> all;
-  for (const CheckpointRecord* one : uploaded_ones(job)) all.emplace_back(one->attempt, one->step);
-  if (sealed && std::ranges::find(all, *sealed) == all.end()) all.push_back(*sealed);
-  std::ranges::sort(all, std::greater());
+  std::set<CheckpointKey, std::greater<>> all;
+  for (const CheckpointRecord& one : job.checkpoints)
+    if (one.uploaded) all.emplace(one.attempt, one.step);
+  if (sealed) all.insert(*sealed);
   std::vector<RemoteCheckpoint> beyond;
   std::uint32_t kept = 0;
   std::set<AttemptNo> attempts;
